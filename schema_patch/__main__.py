@@ -1,0 +1,5 @@
+"""`python -m schema_patch`."""
+
+from .cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,309 @@
+"""C++ bytes -> the operator registrations in them, mapped to file bytes. The only door to tree-sitter.
+
+Knows how PyTorch libraries register operators; knows no schema grammar, no policy, no file. What it cannot map to bytes
+it reports as a Problem; it never guesses.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+import tree_sitter_cpp
+from tree_sitter import Language, Node, Parser
+
+from . import literals
+from .literals import MappedText, Unreadable
+from .model import Location, Span
+
+BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
+BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
+LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
+CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
+SCHEMA_IN_MACRO = re.compile(rb'\.\s*def\s*\((?:[^;])*?\)\s*->', re.DOTALL)
+
+# Wrappers whose first argument is the schema or the operator's name, and wrappers around an implementation.
+TEXT_WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
+FUNCTION_WRAPPERS = frozenset({"TORCH_FN", "torch::dispatch", "c10::dispatch", "dispatch", "torch::CppFunction"})
+FUNCTION_NODES = frozenset(
+    {"identifier", "qualified_identifier", "pointer_expression", "template_function", "lambda_expression",
+     "call_expression", "cast_expression", "parenthesized_expression"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """A function that `m.impl` or `m.def` binds to an operator; `span` is the expression that names it."""
+
+    op: str
+    namespace: str | None
+    location: Location
+    span: Span
+    kind: str  # "function", "lambda" or "other"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One `m.def` with a whole schema as its text."""
+
+    location: Location
+    macro: str
+    namespace: str | None
+    schema: MappedText
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that looks like a registration and cannot be mapped to bytes; `text` is what can be seen of it.
+
+    A fatal one means that the file itself cannot be believed (cut, or not C++).
+    """
+
+    location: Location
+    message: str
+    text: str = ""
+    fatal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What one file registers."""
+
+    registrations: tuple[Registration, ...] = ()
+    implementations: tuple[Implementation, ...] = ()
+    inferred: tuple[Location, ...] = ()  # m.def("name", fn): torch infers the schema, there is no text to edit
+    problems: tuple[Problem, ...] = ()
+    prologue_end: int = 0  # behind the last #include at file scope
+
+
+@dataclass
+class _Found:
+    registrations: list[Registration] = field(default_factory=list)
+    implementations: list[Implementation] = field(default_factory=list)
+    inferred: list[Location] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def may_register(source: bytes) -> bool:
+    """A cheap look: could this file register operators?"""
+    return (b"LIBRARY" in source or b"Library" in source) and (b"def" in source or b"impl" in source)
+
+
+def read(source: bytes, path: str) -> Source:
+    """Every registration in a C++ file, in file order."""
+    reader = _Reader(source, path)
+    reader.read()
+    found = reader.found
+    return Source(
+        tuple(found.registrations), tuple(found.implementations), tuple(found.inferred), tuple(found.problems),
+        reader.prologue_end(),
+    )  # fmt: skip
+
+
+@cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_cpp.language()))
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def _blank(source: bytes, start: int, end: int) -> bytes:
+    """The same length and lines, without what stands between."""
+    return source[:start] + re.sub(rb"[^\n]", b" ", source[start:end]) + source[end:]
+
+
+class _Reader:
+    def __init__(self, source: bytes, path: str) -> None:
+        self.source = source
+        self.path = path
+        self.lines = [0] + [m.end() for m in re.finditer(b"\n", source)]
+        # tree-sitter knows no line splice with a carriage return; the copy that it sees is of equal length.
+        self.clean = source.replace(b"\\\r\n", b" \\\n")
+        self.root = _parser().parse(self.clean).root_node
+        self.found = _Found()
+
+    def location(self, offset: int) -> Location:
+        line = bisect_right(self.lines, offset)
+        return Location(self.path, line, offset - self.lines[line - 1] + 1)
+
+    def text(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode("latin-1")
+
+    def prologue_end(self) -> int:
+        ends = [node.end_byte for node in self.root.children if node.type == "preproc_include"]
+        return max(ends, default=0)
+
+    def read(self) -> None:
+        covered: list[Span] = []
+        hidden: list[Span] = []  # comments, literals and macro bodies: what looks like a block there is none
+        for node in _walk(self.root):
+            if node.type == "function_definition" and self.is_block(node):
+                body = node.child_by_field_name("body")
+                if body and self.closes(body):
+                    covered.append(Span(node.start_byte, node.end_byte))
+                    self.read_block(node, body)
+            elif node.type in ("comment", "string_literal", "raw_string_literal", "char_literal"):
+                hidden.append(Span(node.start_byte, node.end_byte))
+            elif node.type in ("preproc_def", "preproc_function_def"):
+                hidden.append(Span(node.start_byte, node.end_byte))
+                self.read_macro(node)
+        for match in BLOCK_IN_TEXT.finditer(self.source):
+            at = match.start(1)
+            if not any(span.start <= at < span.end for span in (*covered, *hidden)):
+                self.read_alone(at)
+        self.found.registrations.sort(key=lambda r: (r.location.line, r.location.column))
+
+    def read_alone(self, at: int) -> None:
+        """A block where the parser stumbled: parse it again with all that stands before it blanked."""
+        for conditionals in (False, True):
+            copy = _blank(self.clean, 0, at)
+            if conditionals:
+                for match in CONDITIONAL.finditer(copy):
+                    copy = _blank(copy, match.start(), match.end())
+            for node in _parser().parse(copy).root_node.children:
+                if node.type == "function_definition" and self.is_block(node) and node.start_byte >= at:
+                    body = node.child_by_field_name("body")
+                    if body and self.closes(body):
+                        self.read_block(node, body)
+                        return
+                    break
+        self.problem(at, "expected a whole registration block, found one that does not end: is the file cut?", fatal=True)
+
+    def closes(self, body: Node) -> bool:
+        last = body.children[-1] if body.children else None
+        return last is not None and last.type == "}" and not last.is_missing
+
+    def declarator(self, node: Node) -> tuple[str, str] | None:
+        """Name and parameters of a function definition."""
+        declarator = node.child_by_field_name("declarator")
+        while declarator and declarator.type not in ("function_declarator",):
+            declarator = declarator.child_by_field_name("declarator")
+        if not declarator:
+            return None
+        name, parameters = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("parameters")
+        return (self.text(name), self.text(parameters)[1:-1]) if name and parameters else None
+
+    def is_block(self, node: Node) -> bool:
+        found = self.declarator(node)
+        return bool(found and (BLOCK.fullmatch(found[0]) or LIBRARY_PARAMETER.search(found[1])))
+
+    def read_block(self, node: Node, body: Node) -> None:
+        name, parameters = self.declarator(node) or ("", "")
+        if BLOCK.fullmatch(name):
+            parts = [part.strip() for part in parameters.split(",")]
+            handle = parts[-1]
+            namespace = parts[0] if any(c.islower() for c in parts[0]) else None
+        else:
+            match = LIBRARY_PARAMETER.search(parameters)
+            name, handle, namespace = "Library&", match[1] if match else "", None
+        seen: set[int] = set()
+        for call in _walk(body):
+            if call.type != "call_expression":
+                continue
+            function = call.child_by_field_name("function")
+            method = function.child_by_field_name("field") if function and function.type == "field_expression" else None
+            if not function or not method or self.text(method) not in ("def", "impl") or self.receiver(function) != handle:
+                continue
+            seen.add(method.start_byte)
+            arguments = call.child_by_field_name("arguments")
+            items = [n for n in arguments.named_children if n.type != "comment"] if arguments else []
+            (self.read_def if self.text(method) == "def" else self.read_impl)(call, items, name, namespace)
+        # Count again without the tree: a call that it lost must not go unseen.
+        calls = re.compile(rb"\b" + re.escape(handle.encode("latin-1")) + rb"\s*\.\s*(def|impl)\s*\(")
+        hidden = [n for n in _walk(body) if n.type in ("comment", "string_literal", "raw_string_literal")]
+        for match in calls.finditer(self.clean, body.start_byte, body.end_byte):
+            inside = any(n.start_byte <= match.start() < n.end_byte for n in hidden)
+            if match.start(1) not in seen and not inside:
+                self.problem(match.start(), "cannot read this call: the C++ around it does not parse", match.group().decode("latin-1"))
+
+    def receiver(self, node: Node) -> str:
+        """The variable at the start of `m.def(...).def(...)`."""
+        argument = node.child_by_field_name("argument")
+        while argument and argument.type in ("call_expression", "field_expression"):
+            field_name = "function" if argument.type == "call_expression" else "argument"
+            argument = argument.child_by_field_name(field_name)
+        return self.text(argument) if argument else ""
+
+    def read_def(self, call: Node, items: list[Node], macro: str, namespace: str | None) -> None:
+        text = self.mapped(items, call)
+        if text is None:
+            return
+        if "(" not in text.text:
+            self.found.inferred.append(self.location(items[0].start_byte))
+            return
+        self.found.registrations.append(Registration(self.location(items[0].start_byte), macro, namespace, text))
+        function = self.function([n for n in items[1:] if "Tag::" not in self.text(n)])
+        if function:
+            self.implementation(text.text.split("(", 1)[0], namespace, function)
+
+    def read_impl(self, call: Node, items: list[Node], macro: str, namespace: str | None) -> None:
+        text = self.mapped(items, call)
+        function = self.function(items[1:])
+        if text is not None and function:
+            self.implementation(text.text, namespace, function)
+
+    def implementation(self, op: str, namespace: str | None, node: Node) -> None:
+        kind = {"lambda_expression": "lambda", "call_expression": "other"}.get(node.type, "function")
+        if node.type == "call_expression" and self.text(node).startswith("static_cast"):
+            kind = "function"
+        own, _, name = op.strip().rpartition("::")
+        span = Span(node.start_byte, node.end_byte)
+        where = self.location(node.start_byte)
+        self.found.implementations.append(Implementation(name, own or namespace, where, span, kind, self.text(node)))
+
+    def function(self, items: list[Node]) -> Node | None:
+        """The expression that names the implementation: the last argument, out of its wrappers."""
+        if not items or items[-1].type not in FUNCTION_NODES:
+            return None
+        node = items[-1]
+        while node.type == "call_expression":
+            function = node.child_by_field_name("function")
+            arguments = node.child_by_field_name("arguments")
+            inside = [n for n in arguments.named_children if n.type != "comment"] if arguments else []
+            if not function or self.text(function) not in FUNCTION_WRAPPERS or not inside:
+                break
+            node = inside[-1]
+        return node
+
+    def mapped(self, items: list[Node], call: Node) -> MappedText | None:
+        """The text of a call's first argument; None, and a Problem, where it has none that we can map."""
+        node = items[0] if items else None
+        while node and node.type == "call_expression":
+            function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+            if not function or not arguments or self.text(function) not in TEXT_WRAPPERS or not arguments.named_children:
+                break
+            node = next((n for n in arguments.named_children if n.type != "comment"), None)
+        if node is None:
+            return None
+        pieces = [node] if node.type != "concatenated_string" else [n for n in node.children if n.type != "comment"]
+        for piece in pieces:
+            if piece.type not in ("string_literal", "raw_string_literal"):
+                if node.type == "concatenated_string" or node.type == "call_expression" or b'"' in self.source[node.start_byte : node.end_byte]:
+                    what = self.text(piece).strip()[:40]
+                    self.problem(node.start_byte, f"the text is not made of string literals alone: found {what!r}", self.text(node))
+                return None
+        try:
+            return literals.read(self.source, [Span(n.start_byte, n.end_byte) for n in pieces])
+        except Unreadable as error:
+            self.problem(node.start_byte, str(error), self.text(node))
+            return None
+
+    def read_macro(self, node: Node) -> None:
+        value = self.source[node.start_byte : node.end_byte]
+        match = SCHEMA_IN_MACRO.search(value)
+        if match:
+            text = value.decode("latin-1")
+            self.problem(node.start_byte + match.start(), "the schema is written inside a macro: edit the macro by hand", text)
+
+    def problem(self, offset: int, message: str, text: str = "", *, fatal: bool = False) -> None:
+        self.found.problems.append(Problem(self.location(offset), message, text, fatal))

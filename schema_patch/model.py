@@ -1,0 +1,139 @@
+"""The values that all parts of the kit exchange: frozen, without logic of their own. Imports nothing of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of offsets; of bytes in a file, of characters in a schema text."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A place in a file; line and column count from 1, column in bytes. Line 0 means the file as a whole."""
+
+    path: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace the bytes of `span` in a file by `new`; an empty span inserts."""
+
+    span: Span
+    new: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an operator really does: the arguments it writes, in order, and what it returns.
+
+    `returns` is the name of an argument, or one of NOT_ARGUMENTS.
+    """
+
+    NOT_ARGUMENTS: ClassVar[frozenset[str]] = frozenset({"nothing", "fresh", "private buffer"})
+
+    op: str
+    writes: tuple[str, ...]
+    returns: str
+    evidence: str
+
+    @property
+    def returned_argument(self) -> str | None:
+        return None if self.returns in self.NOT_ARGUMENTS else self.returns
+
+
+class Severity(str, Enum):
+    """An error makes exit code 1; a warning only with --strict; a note never."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong in what we check. Fixable means that it carries its edits."""
+
+    code: str
+    location: Location
+    op: str
+    message: str
+    severity: Severity = Severity.ERROR
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def fixable(self) -> bool:
+        return bool(self.edits)
+
+
+class Verdict(str, Enum):
+    """What can be said of one operator's schema (design: five verdicts, never mixed)."""
+
+    RIGHT = "right"
+    NEEDS_GUARD = "right, but not compilable without the guard"
+    WRONG = "wrong"
+    OVER_DECLARED = "over-declared"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One operator schema that was looked at, and what was found of it."""
+
+    op: str
+    location: Location
+    schema: str
+    verdict: Verdict
+    reason: str = ""
+
+
+class ToolError(Exception):
+    """We cannot do the work: what was expected, what was found, where, and what to do."""
+
+    def __init__(self, message: str, where: Location | str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = Location(where) if isinstance(where, str) else where
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one run found. True when it is clean: something was checked, nothing is wrong, nothing failed."""
+
+    checked: tuple[Checked, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[ToolError, ...] = ()
+    facts: dict[str, object] = field(default_factory=dict)
+    strict: bool = False
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        """The findings that count against exit code 0."""
+        counting = {Severity.ERROR, Severity.WARNING} if self.strict else {Severity.ERROR}
+        return tuple(f for f in self.findings if f.severity in counting)
+
+    def __bool__(self) -> bool:
+        return self.exit_code == 0
+
+    @property
+    def exit_code(self) -> int:
+        """0 clean, 1 findings, 2 could not run or nothing verified."""
+        verified = any(row.verdict is not Verdict.UNKNOWN for row in self.checked)
+        if self.errors or not (verified or self.failed):
+            return 2
+        return 1 if self.failed else 0

@@ -1,0 +1,263 @@
+"""Source files -> what their registrations are worth, and the bytes that make them right. Pure: reads and writes nothing.
+
+`examine` judges; `annotate_all` and `strip_all` plan new bytes for each file and read them again before they are believed,
+because a schema that does not parse ends the process that loads it (std::terminate at dlopen).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+from . import annotate, cpp, edits, rules, schema
+from .annotate import Returns, TextEdit
+from .files import SourceFile
+from .model import Checked, Edit, Effect, Finding, Location, Report, Severity, Span, ToolError, Verdict
+from .rules import Judgement
+from .schema import Schema, SchemaError
+from .table import Table
+
+GUARD = "SCHEMA_PATCH_DROP_RETURN"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One registration whose schema parses, with what the table knows of it."""
+
+    registration: cpp.Registration
+    schema: Schema
+    effect: Effect | None
+    judgement: Judgement
+
+    @property
+    def key(self) -> tuple[str | None, str]:
+        return self.schema.namespace or self.registration.namespace, self.schema.op
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One file as read, with its operators."""
+
+    file: SourceFile
+    source: cpp.Source
+    operators: tuple[Operator, ...]
+    findings: tuple[Finding, ...]
+    errors: tuple[ToolError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one operator's schema."""
+
+    op: str
+    location: Location
+    before: str
+    after: str
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """New bytes for one file and how they come about."""
+
+    file: SourceFile
+    new: bytes
+    edits: tuple[Edit, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass
+class Plan:
+    """New bytes for a tree; `errors` says which operators cannot be changed, and why."""
+
+    files: list[FilePlan] = field(default_factory=list)
+    errors: list[ToolError] = field(default_factory=list)
+
+
+def examine(file: SourceFile, table: Table) -> Unit:
+    """Reads one file's registrations and judges each."""
+    if not cpp.may_register(file.data):
+        return Unit(file, cpp.Source(), (), (), ())
+    source = cpp.read(file.data, file.path)
+    operators: list[Operator] = []
+    findings: list[Finding] = []
+    for registration in source.registrations:
+        try:
+            parsed = schema.parse(registration.schema.text)
+        except SchemaError as error:
+            findings.append(_unparsed(registration, error))
+            continue
+        effect = table.effect(parsed, registration.namespace)
+        operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
+    errors = [ToolError(p.message, p.location) for p in source.problems if p.fatal]
+    findings += [_unmapped(p, table) for p in source.problems if not p.fatal]
+    return Unit(file, source, tuple(operators), tuple(findings), tuple(errors))
+
+
+def report(units: Iterable[Unit], ops: Collection[str] = (), errors: Iterable[ToolError] = ()) -> Report:
+    """The verdicts on every operator (or those of `ops`) of these files."""
+    checked: list[Checked] = []
+    findings: list[Finding] = []
+    failed = list(errors)
+    for unit in units:
+        failed.extend(unit.errors)
+        findings.extend(f for f in unit.findings if not ops or f.op in ops)
+        for operator in unit.operators:
+            op, judgement = operator.schema.op, operator.judgement
+            if ops and op not in ops:
+                continue
+            where = operator.registration.location
+            checked.append(Checked(op, where, operator.schema.text, judgement.verdict, judgement.reason))
+            if judgement.code:
+                edit = _byte_edits(operator, annotate.plan(operator.schema, operator.effect, Returns.ALIAS)) if operator.effect else ()
+                findings.append(Finding(judgement.code, where, op, judgement.reason, judgement.severity, tuple(edit)))
+    return Report(tuple(checked), tuple(findings), tuple(failed))
+
+
+def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Collection[str] = ()) -> Plan:
+    """Plans the annotation of every operator that the table knows (or of those in `ops`)."""
+    plan = Plan()
+    habits = {unit.file.path: annotate.habit([o.schema for o in unit.operators]) for unit in units}
+
+    def edits_for(unit: Unit, operator: Operator) -> tuple[TextEdit, ...]:
+        if operator.effect is None:
+            return ()
+        return annotate.plan(operator.schema, operator.effect, returns, bare=habits[unit.file.path])
+
+    wanted = _wanted(units, ops, edits_for)
+    voided = {o.key for _, o, edit in wanted if o.schema.returns and any(e.new == "()" for e in edit)}
+    wraps, refused = _wraps(units, voided)
+    plan.errors += refused.values()
+    wanted = [(unit, operator, edit) for unit, operator, edit in wanted if operator.key not in refused]
+    _finish(plan, units, wanted, wraps, table)
+    return plan
+
+
+def strip_all(units: Sequence[Unit], table: Table, ops: Collection[str] = ()) -> Plan:
+    """Plans the removal of the write annotations of every operator that the table knows."""
+    plan = Plan()
+
+    def edits_for(_: Unit, operator: Operator) -> tuple[TextEdit, ...]:
+        return annotate.strip(operator.schema) if operator.effect else ()
+
+    _finish(plan, units, _wanted(units, ops, edits_for), {}, table)
+    return plan
+
+
+Wanted = list[tuple[Unit, Operator, tuple[TextEdit, ...]]]
+
+
+def _wanted(units: Sequence[Unit], ops: Collection[str], make: Callable[[Unit, Operator], tuple[TextEdit, ...]]) -> Wanted:
+    found: Wanted = []
+    for unit in units:
+        for operator in unit.operators:
+            edit = make(unit, operator) if not ops or operator.schema.op in ops else ()
+            if edit:
+                found.append((unit, operator, edit))
+    return found
+
+
+def _wraps(
+    units: Sequence[Unit], voided: set[tuple[str | None, str]]
+) -> tuple[dict[str, list[cpp.Implementation]], dict[tuple[str | None, str], ToolError]]:
+    """The implementations to wrap, by file, for the operators that lose their return; and which cannot be."""
+    bound: dict[tuple[str | None, str], list[tuple[str, cpp.Implementation]]] = defaultdict(list)
+    for unit in units:
+        for implementation in unit.source.implementations:
+            for key in voided:
+                same = implementation.namespace in (None, key[0]) or key[0] is None
+                if implementation.op == key[1] and same:
+                    bound[key].append((unit.file.path, implementation))
+    wraps: dict[str, list[cpp.Implementation]] = defaultdict(list)
+    refused: dict[tuple[str | None, str], ToolError] = {}
+    for key in sorted(voided, key=str):
+        op, found = key[1], bound[key]
+        unknown = next((i for _, i in found if i.kind == "other"), None)
+        if not found:
+            where = next(o.registration.location for u in units for o in u.operators if o.key == key)
+            refused[key] = ToolError(f"{op}: cannot drop its return: no m.impl of it in these files; left as it is", where)
+        elif unknown:
+            text = unknown.text if len(unknown.text) < 60 else unknown.text[:57] + "..."
+            refused[key] = ToolError(f"{op}: cannot drop the return of `{text}`; left as it is", unknown.location)
+        else:
+            for path, implementation in found:
+                if implementation not in wraps[path]:
+                    wraps[path].append(implementation)
+    return wraps, refused
+
+
+def _finish(
+    plan: Plan, units: Sequence[Unit], wanted: Wanted, wraps: dict[str, list[cpp.Implementation]], table: Table
+) -> None:
+    """Puts the edits of each file together, and believes them only after reading the result."""
+    for unit in units:
+        path = unit.file.path
+        rows = [row for row in wanted if row[0] is unit]
+        made = [edit for _, operator, text_edits in rows for edit in _byte_edits(operator, text_edits)]
+        made += _wrap_edits(unit, wraps.get(path, ()))
+        if not made:
+            continue
+        new = edits.apply(unit.file.data, made)
+        after = examine(SourceFile(path, unit.file.real, new), table)
+        try:
+            changes = _proved(unit, after, rows)
+        except ToolError as error:
+            plan.errors.append(error)
+            continue
+        plan.files.append(FilePlan(unit.file, new, tuple(made), changes))
+
+
+def _proved(before: Unit, after: Unit, rows: Wanted) -> tuple[Change, ...]:
+    """The changes, if the new bytes hold the schemas that were meant and otherwise what was there."""
+    expected = {id(o): annotate.apply(o.schema.text, edit) for _, o, edit in rows}
+    meant = [expected.get(id(o), o.schema.text) for o in before.operators]
+    if [o.schema.text for o in after.operators] != meant or len(after.findings) > len(before.findings):
+        raise ToolError("the edits would not give the schemas that were meant: nothing written; please report this file", before.file.path)
+    return tuple(
+        Change(old.schema.op, old.registration.location, old.schema.text, new.schema.text, new.judgement)
+        for old, new in zip(before.operators, after.operators, strict=True)
+        if id(old) in expected
+    )
+
+
+def _byte_edits(operator: Operator, text_edits: Iterable[TextEdit]) -> list[Edit]:
+    text = operator.registration.schema
+    return [edit for e in text_edits for edit in text.edits(e.start, e.end, e.new)]
+
+
+def _wrap_edits(unit: Unit, implementations: Collection[cpp.Implementation]) -> list[Edit]:
+    made: list[Edit] = []
+    for implementation in implementations:
+        start, end = implementation.span.start, implementation.span.end
+        opening, closing = (b"drop_return_of(", b")") if implementation.kind == "lambda" else (b"drop_return<", b">")
+        made += [Edit(Span(start, start), opening), Edit(Span(end, end), closing)]
+    if made and GUARD.encode() not in unit.file.data:
+        newline = "\r\n" if b"\r\n" in unit.file.data else "\n"
+        text = (resources.files(__package__) / "drop_return.h").read_text("ascii")
+        block = f"\n#ifndef {GUARD}\n#define {GUARD}\n{text}#endif\n".replace("\n", newline)
+        at = unit.source.prologue_end
+        made.append(Edit(Span(at, at), block.encode("ascii")))
+    return made
+
+
+def _judge(parsed: Schema, effect: Effect | None, table: Table) -> Judgement:
+    if effect is None and parsed.op in table.entries:
+        reason = "not judged: the table's operator of this name has other arguments or another namespace"
+        return Judgement(Verdict.UNKNOWN, "SP003", reason)
+    return rules.judge(parsed, effect)
+
+
+def _unparsed(registration: cpp.Registration, error: SchemaError) -> Finding:
+    text = registration.schema.text
+    op = text.split("(", 1)[0].strip()
+    if "{{" in text or "{%" in text:
+        return Finding("SP002", registration.location, op, "not read: the file is a template", Severity.WARNING)
+    return Finding("SP001", registration.location, op, f"torch will not parse this schema: {error}")
+
+
+def _unmapped(problem: cpp.Problem, table: Table) -> Finding:
+    """A registration that cannot be read is an error where it may be one that the table knows."""
+    known = next((name for name in table.entries if name in problem.text), "")
+    return Finding("SP002", problem.location, known, problem.message, Severity.ERROR if known else Severity.WARNING)

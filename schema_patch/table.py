@@ -1,0 +1,78 @@
+"""What each known operator writes, from policies/*.toml. Strict about misspelt keys; knows no file but the policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from .model import Effect, ToolError
+from .schema import Schema
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One operator of a policy file, as written there."""
+
+    arguments: tuple[str, ...]
+    returns: str
+    published: bool = False
+    writes: tuple[str, ...] = ()
+    inplace: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+
+
+class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    namespaces: tuple[str, ...]
+    operators: dict[str, Entry]
+    recognised: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """The operators of one policy file."""
+
+    namespaces: tuple[str, ...]
+    entries: dict[str, Entry]
+    recognised: frozenset[str]
+
+    def effect(self, schema: Schema, namespace: str | None = None) -> Effect | None:
+        """What the operator of this schema does, or None where the table does not know it.
+
+        The namespace may be unknown (a macro in source, nothing in a binary). An operator of the same name with other
+        arguments is another operator.
+        """
+        entry = self.entries.get(schema.op)
+        namespace = schema.namespace or namespace
+        if entry is None or (namespace and namespace not in (entry.namespaces or self.namespaces)):
+            return None
+        if tuple(arg.name for arg in schema.args) != entry.arguments:
+            return None
+        written = {*entry.writes, *entry.inplace}
+        writes = tuple(name for name in entry.arguments if name in written)
+        return Effect(schema.op, writes, entry.returns, "operator table")
+
+    def knows(self, name: str) -> bool:
+        return name in self.entries or name in self.recognised
+
+
+@cache
+def load(policy: str = "esimd") -> Table:
+    """The table of a policy that ships with the kit. Raises ToolError where the file breaks its own rules."""
+    file = resources.files(__package__) / "policies" / f"{policy}.toml"
+    return read(file.read_bytes(), str(file))
+
+
+def read(data: bytes, where: str) -> Table:
+    """A table from the bytes of a policy file; `where` names it in errors."""
+    try:
+        policy = msgspec.toml.decode(data, type=_Policy)
+    except msgspec.MsgspecError as error:
+        raise ToolError(f"not an operator table: {error}", where) from error
+    for name, entry in policy.operators.items():
+        returns = () if entry.returns in Effect.NOT_ARGUMENTS else (entry.returns,)
+        for argument in (*entry.writes, *entry.inplace, *returns):
+            if argument not in entry.arguments:
+                raise ToolError(f"operator {name}: '{argument}' is none of its arguments {', '.join(entry.arguments)}", where)
+    return Table(policy.namespaces, policy.operators, frozenset(policy.recognised))

@@ -1,0 +1,40 @@
+// This file spells a write `Tensor!`; so do we, except where a return must name its alias set.
+#include <torch/library.h>
+
+#ifndef SCHEMA_PATCH_DROP_RETURN
+#define SCHEMA_PATCH_DROP_RETURN
+// drop_return<&fn>: fn with the same arguments and no result, for an operator whose schema says `-> ()`.
+// A plain function pointer, so it stands wherever a registration takes one. drop_return_of(lambda) does it for a lambda.
+#include <utility>
+
+template <auto fn, typename Pointer = decltype(fn)>
+struct DropReturn;
+
+template <auto fn, typename Return, typename... Arguments>
+struct DropReturn<fn, Return (*)(Arguments...)> {
+  static void call(Arguments... arguments) { static_cast<void>(fn(std::forward<Arguments>(arguments)...)); }
+};
+
+template <auto fn, typename Return, typename... Arguments>
+struct DropReturn<fn, Return (*)(Arguments...) noexcept> : DropReturn<fn, Return (*)(Arguments...)> {};
+
+template <auto fn>
+inline constexpr auto drop_return = &DropReturn<fn>::call;
+
+template <typename Lambda, typename Return, typename... Arguments>
+auto drop_return_from(Lambda lambda, Return (Lambda::*)(Arguments...) const) {
+  return [lambda](Arguments... arguments) { static_cast<void>(lambda(std::forward<Arguments>(arguments)...)); };
+}
+
+template <typename Lambda>
+auto drop_return_of(Lambda lambda) {
+  return drop_return_from(lambda, &Lambda::operator());
+}
+#endif
+TORCH_LIBRARY(esimd_ops, m) {
+  m.def("mine(Tensor! x) -> ()");
+  m.def("other(Tensor x, Tensor! y) -> ()");
+  m.def("esimd_scaled_resadd_norm_gemv_fp8_pert(Tensor hidden_states, Tensor! residual, Tensor norm_weight, Tensor qkv_weight, "
+        "Tensor qkv_scale, Tensor! qkv_out, float eps, float scalar) -> ()");
+  m.def("esimd_gemv_int4_fused2(Tensor input, Tensor w0, Tensor s0, Tensor! o0, Tensor w1, Tensor s1, Tensor! o1) -> ()", drop_return<&f>);
+}

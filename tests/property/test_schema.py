@@ -1,0 +1,109 @@
+"""The grammar against torch's own parser, on generated schemas and on all that torch registers."""
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies import schemas
+
+from schema_patch import schema
+
+SETTINGS = settings(max_examples=400, deadline=None)
+
+
+def torch_parses(text: str) -> bool:
+    try:
+        torch._C.parse_schema(text)
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
+def same_meaning(ours: schema.Schema, theirs: torch.FunctionSchema) -> None:
+    assert ours.name == theirs.name
+    assert ours.overload == theirs.overload_name
+    assert [a.name for a in ours.args] == [a.name for a in theirs.arguments]
+    assert [a.kwarg_only for a in ours.args] == [a.kwarg_only for a in theirs.arguments]
+    assert [a.default is not None for a in ours.args] == [a.has_default_value() for a in theirs.arguments]
+    assert len(ours.returns) == len(theirs.returns)
+    for our, their in zip([*ours.args, *ours.returns], [*theirs.arguments, *theirs.returns], strict=True):
+        info = their.alias_info
+        assert our.type.is_write == bool(info and info.is_write), (str(our), their)
+        assert any(True for _ in our.type.aliases()) == bool(info)
+
+
+@SETTINGS
+@given(schemas())
+def test_a_generated_schema_means_what_torch_says(text: str) -> None:
+    assert torch_parses(text), text
+    same_meaning(schema.parse(text), torch._C.parse_schema(text))
+
+
+@SETTINGS
+@given(schemas())
+def test_print_then_parse_is_the_same_schema(text: str) -> None:
+    parsed = schema.parse(text)
+    assert schema.parse(str(parsed)) == parsed
+    assert torch_parses(str(parsed))
+
+
+@SETTINGS
+@given(schemas())
+def test_every_argument_and_type_knows_its_span(text: str) -> None:
+    parsed = schema.parse(text)
+    for arg in (*parsed.args, *parsed.returns):
+        inside = text[arg.span.start : arg.span.end]
+        assert inside.startswith(text[arg.type.span.start : arg.type.span.end])
+        assert text[arg.type.base_span.start : arg.type.base_span.end].startswith(arg.type.base)
+        assert arg.name in inside
+        for alias in arg.type.aliases():
+            assert text[alias.span.start] in "!("
+            assert text[alias.span.end - 1] in "!)"
+    assert schema.parse(f"f() -> {text[parsed.returns_span.start : parsed.returns_span.end]}").returns == parsed.returns
+
+
+@SETTINGS
+@given(schemas(), st.data())
+def test_what_torch_refuses_is_refused(text: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(text) - 1))
+    broken = data.draw(
+        st.sampled_from([text[:at], text[:at] + text[at + 1 :], text[:at] + data.draw(st.sampled_from(list("(),?!=[]*;")))
+                         + text[at:]])
+    )  # fmt: skip
+    assume(not torch_parses(broken))
+    try:
+        parsed = schema.parse(broken)
+    except schema.SchemaError as error:
+        assert "^" in str(error)
+        return
+    # We are lenient in a few places, all of them listed; never about which argument is written.
+    assert tolerated(parsed), broken
+
+
+def tolerated(parsed: schema.Schema) -> bool:
+    """Forms that our grammar takes and torch does not: `(a! -> )`, `*` among sets, unfit defaults, unfit Dict keys."""
+    odd_sets = any(
+        alias.after == () or "*" in (*alias.before, *(alias.after or ()))
+        for arg in (*parsed.args, *parsed.returns)
+        for alias in arg.type.aliases()
+    )
+    return odd_sets or any(a.default is not None for a in parsed.args) or "Dict(" in parsed.text
+
+
+def test_every_schema_that_torch_registers() -> None:
+    registered = torch._C._jit_get_all_schemas()
+    assert len(registered) > 3000
+    for one in registered:
+        text = str(one)
+        parsed = schema.parse(text)
+        assert schema.parse(str(parsed)) == parsed
+        assert [a.name for a in parsed.args] == [a.name for a in one.arguments]
+        assert [a.type.is_write for a in parsed.args] == [bool(a.alias_info and a.alias_info.is_write) for a in one.arguments]
+
+
+@pytest.mark.parametrize("spelling", ["Tensor!", "Tensor(a!)", "Tensor !", "Tensor (a!)", "Tensor(a!)?", "Tensor!?", "Tensor![]",
+                                      "Tensor[]!", "Tensor(a!)[]", "Tensor[](b!)", "Tensor(a!)[]?", "Tensor(a!)?[]", "int!?"])  # fmt: skip
+def test_spellings_of_a_write(spelling: str) -> None:
+    text = f"op({spelling} x) -> ()"
+    assert torch_parses(text)
+    assert schema.parse(text).writes == ("x",)

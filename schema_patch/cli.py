@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from .patch import FilePlan, Plan
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-OPS = click.option("--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or separate with commas).")
+OPS = click.option(
+    "--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or separate with commas)."
+)
 FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 STRICT = click.option("--strict", is_flag=True, help="Warnings count as findings.")
 DIFF = click.option("--diff", is_flag=True, help="Show the change as a diff and write nothing.")
@@ -52,9 +54,14 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
 @schema_patch.command()
 @PATHS
 @OPS
-@click.option("--returns", type=click.Choice(["alias", "void"]), default="alias", show_default=True,
-              help="What an operator that hands its output back returns after the change: alias, the published fix, which "
-                   "torch.compile cannot trace without the guard; or void, which it can (callers must not use the return).")
+@click.option(
+    "--returns",
+    type=click.Choice(["alias", "void"]),
+    default="alias",
+    show_default=True,
+    help="What an operator that hands its output back returns after the change: alias, the published fix, which "
+    "torch.compile cannot trace without the guard; or void, which it can (callers must not use the return).",
+)
 @DIFF
 @FORMAT
 def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, diff: bool, form: str) -> int:
@@ -96,7 +103,12 @@ def revert(path: str) -> int:
 
 @click.command(context_settings=SETTINGS)
 @PATHS
-@click.option("--require", multiple=True, metavar="NAME", help="Fail unless this operator is present and right (repeat, or commas).")
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="NAME",
+    help="Fail unless this operator is present and right (repeat, or commas).",
+)
 @click.option("--sycl", metavar="MAJOR", help="The libsycl.so major version that binaries must need [default: 8].")
 @click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
 @STRICT
@@ -163,7 +175,9 @@ def _rewrite(
             try:
                 troubles += tree.write(plan, path, done)
             except KeyboardInterrupt:
-                message = f"interrupted: {len(done)} of {len(plan.files)} files written, each whole; take them back with"
+                message = (
+                    f"interrupted: {len(done)} of {len(plan.files)} files written, each whole; take them back with"
+                )
                 click.echo(f"{message} `schema-patch revert {path}`", err=True)
                 return 2
             changes += [change for planned in done for change in planned.changes]
@@ -179,15 +193,14 @@ def _rewrite(
     return _show(report, form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
 
 
-def _changes(changes: Iterable[Any]) -> None:
-    total = 0
-    for total, change in enumerate(changes, 1):
+def _changes(changes: Sequence[Any]) -> None:
+    for change in changes:
         click.echo(f"{change.location}: {change.op}")
         click.echo(f"  - {_one_line(change.before)}")
         click.echo(f"  + {_one_line(change.after)}")
         if change.judgement.verdict is Verdict.NEEDS_GUARD:
             click.echo("    its result cannot be traced by torch.compile without the guard")
-    click.echo(f"{total or 'no'} operator{'' if total == 1 else 's'} changed", err=True)
+    click.echo(f"{len(changes) or 'no'} operator{'' if len(changes) == 1 else 's'} changed", err=True)
 
 
 def _one_line(text: str) -> str:
@@ -195,7 +208,9 @@ def _one_line(text: str) -> str:
 
 
 def _diff(planned: FilePlan) -> str:
-    before, after = (data.decode("utf-8", "backslashreplace").splitlines(keepends=True) for data in (planned.file.data, planned.new))
+    before, after = (
+        data.decode("utf-8", "backslashreplace").splitlines(keepends=True) for data in (planned.file.data, planned.new)
+    )
     lines = unified_diff(before, after, f"a/{planned.file.path}", f"b/{planned.file.path}")
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
@@ -226,7 +241,12 @@ def _table(report: Report) -> None:
 
     from . import report as render
 
-    colours = {Verdict.RIGHT: "green", Verdict.NEEDS_GUARD: "yellow", Verdict.OVER_DECLARED: "yellow", Verdict.WRONG: "red"}
+    colours = {
+        Verdict.RIGHT: "green",
+        Verdict.NEEDS_GUARD: "yellow",
+        Verdict.OVER_DECLARED: "yellow",
+        Verdict.WRONG: "red",
+    }
     table = Table("operator", "verdict", "why", header_style="bold")
     for row in render.rows(report):
         table.add_row(row.op, f"[{colours[row.verdict]}]{row.verdict.value}", row.reason)

@@ -23,7 +23,7 @@ BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNS
 BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
 LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
 CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
-SCHEMA_IN_MACRO = re.compile(rb'\.\s*def\s*\((?:[^;])*?\)\s*->', re.DOTALL)
+SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\((?:[^;])*?\)\s*->", re.DOTALL)
 
 # Wrappers whose first argument is the schema or the operator's name, and wrappers around an implementation.
 TEXT_WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
@@ -177,7 +177,9 @@ class _Reader:
                         self.read_block(node, body)
                         return
                     break
-        self.problem(at, "expected a whole registration block, found one that does not end: is the file cut?", fatal=True)
+        self.problem(
+            at, "expected a whole registration block, found one that does not end: is the file cut?", fatal=True
+        )
 
     def closes(self, body: Node) -> bool:
         last = body.children[-1] if body.children else None
@@ -212,19 +214,28 @@ class _Reader:
                 continue
             function = call.child_by_field_name("function")
             method = function.child_by_field_name("field") if function and function.type == "field_expression" else None
-            if not function or not method or self.text(method) not in ("def", "impl") or self.receiver(function) != handle:
+            if (
+                not function
+                or not method
+                or self.text(method) not in ("def", "impl")
+                or self.receiver(function) != handle
+            ):
                 continue
             seen.add(method.start_byte)
             arguments = call.child_by_field_name("arguments")
             items = [n for n in arguments.named_children if n.type != "comment"] if arguments else []
-            (self.read_def if self.text(method) == "def" else self.read_impl)(call, items, name, namespace)
+            if self.text(method) == "def":
+                self.read_def(items, name, namespace)
+            else:
+                self.read_impl(items, namespace)
         # Count again without the tree: a call that it lost must not go unseen.
         calls = re.compile(rb"\b" + re.escape(handle.encode("latin-1")) + rb"\s*\.\s*(def|impl)\s*\(")
         hidden = [n for n in _walk(body) if n.type in ("comment", "string_literal", "raw_string_literal")]
-        for match in calls.finditer(self.clean, body.start_byte, body.end_byte):
-            inside = any(n.start_byte <= match.start() < n.end_byte for n in hidden)
-            if match.start(1) not in seen and not inside:
-                self.problem(match.start(), "cannot read this call: the C++ around it does not parse", match.group().decode("latin-1"))
+        for found in calls.finditer(self.clean, body.start_byte, body.end_byte):
+            inside = any(n.start_byte <= found.start() < n.end_byte for n in hidden)
+            if found.start(1) not in seen and not inside:
+                text = self.source[found.start() : found.start() + 400].decode("latin-1")
+                self.problem(found.start(), "cannot read this call: the C++ around it does not parse", text)
 
     def receiver(self, node: Node) -> str:
         """The variable at the start of `m.def(...).def(...)`."""
@@ -234,8 +245,8 @@ class _Reader:
             argument = argument.child_by_field_name(field_name)
         return self.text(argument) if argument else ""
 
-    def read_def(self, call: Node, items: list[Node], macro: str, namespace: str | None) -> None:
-        text = self.mapped(items, call)
+    def read_def(self, items: list[Node], macro: str, namespace: str | None) -> None:
+        text = self.mapped(items)
         if text is None:
             return
         if "(" not in text.text:
@@ -246,8 +257,8 @@ class _Reader:
         if function:
             self.implementation(text.text.split("(", 1)[0], namespace, function)
 
-    def read_impl(self, call: Node, items: list[Node], macro: str, namespace: str | None) -> None:
-        text = self.mapped(items, call)
+    def read_impl(self, items: list[Node], namespace: str | None) -> None:
+        text = self.mapped(items)
         function = self.function(items[1:])
         if text is not None and function:
             self.implementation(text.text, namespace, function)
@@ -275,12 +286,17 @@ class _Reader:
             node = inside[-1]
         return node
 
-    def mapped(self, items: list[Node], call: Node) -> MappedText | None:
+    def mapped(self, items: list[Node]) -> MappedText | None:
         """The text of a call's first argument; None, and a Problem, where it has none that we can map."""
         node = items[0] if items else None
         while node and node.type == "call_expression":
             function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-            if not function or not arguments or self.text(function) not in TEXT_WRAPPERS or not arguments.named_children:
+            if (
+                not function
+                or not arguments
+                or self.text(function) not in TEXT_WRAPPERS
+                or not arguments.named_children
+            ):
                 break
             node = next((n for n in arguments.named_children if n.type != "comment"), None)
         if node is None:
@@ -288,9 +304,17 @@ class _Reader:
         pieces = [node] if node.type != "concatenated_string" else [n for n in node.children if n.type != "comment"]
         for piece in pieces:
             if piece.type not in ("string_literal", "raw_string_literal"):
-                if node.type == "concatenated_string" or node.type == "call_expression" or b'"' in self.source[node.start_byte : node.end_byte]:
+                if (
+                    node.type == "concatenated_string"
+                    or node.type == "call_expression"
+                    or b'"' in self.source[node.start_byte : node.end_byte]
+                ):
                     what = self.text(piece).strip()[:40]
-                    self.problem(node.start_byte, f"the text is not made of string literals alone: found {what!r}", self.text(node))
+                    self.problem(
+                        node.start_byte,
+                        f"the text is not made of string literals alone: found {what!r}",
+                        self.text(node),
+                    )
                 return None
         try:
             return literals.read(self.source, [Span(n.start_byte, n.end_byte) for n in pieces])
@@ -303,7 +327,9 @@ class _Reader:
         match = SCHEMA_IN_MACRO.search(value)
         if match:
             text = value.decode("latin-1")
-            self.problem(node.start_byte + match.start(), "the schema is written inside a macro: edit the macro by hand", text)
+            self.problem(
+                node.start_byte + match.start(), "the schema is written inside a macro: edit the macro by hand", text
+            )
 
     def problem(self, offset: int, message: str, text: str = "", *, fatal: bool = False) -> None:
         self.found.problems.append(Problem(self.location(offset), message, text, fatal))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .model import Edit, Span
 
 OPENING = re.compile(rb'(?P<prefix>u8|[LuU])?(?P<raw>R)?"')
-SIMPLE = {ord(k): ord(v) for k, v in zip('ntabfvr"\'\\?', '\n\t\a\b\f\v\r"\'\\?', strict=True)}
+SIMPLE = {ord(k): ord(v) for k, v in zip("ntabfvr\"'\\?", "\n\t\a\b\f\v\r\"'\\?", strict=True)}
 NUMERIC = re.compile(rb"[0-7]{1,3}|x[0-9a-fA-F]+|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
 SPLICE = re.compile(rb"\\\r?\n")
 

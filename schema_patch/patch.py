@@ -1,7 +1,7 @@
-"""Source files -> what their registrations are worth, and the bytes that make them right. Pure: reads and writes nothing.
+"""Source files -> what their registrations are worth, and the bytes that make them right. Reads and writes nothing.
 
-`examine` judges; `annotate_all` and `strip_all` plan new bytes for each file and read them again before they are believed,
-because a schema that does not parse ends the process that loads it (std::terminate at dlopen).
+`examine` judges; `annotate_all` and `strip_all` plan new bytes for each file and read them again before they are
+believed, because a schema that does not parse ends the process that loads it (std::terminate at dlopen).
 """
 
 from __future__ import annotations
@@ -111,7 +111,11 @@ def report(units: Iterable[Unit], ops: Collection[str] = (), errors: Iterable[To
             where = operator.registration.location
             checked.append(Checked(op, where, operator.schema.text, judgement.verdict, judgement.reason))
             if judgement.code:
-                edit = _byte_edits(operator, annotate.plan(operator.schema, operator.effect, Returns.ALIAS)) if operator.effect else ()
+                edit = (
+                    _byte_edits(operator, annotate.plan(operator.schema, operator.effect, Returns.ALIAS))
+                    if operator.effect
+                    else ()
+                )
                 findings.append(Finding(judgement.code, where, op, judgement.reason, judgement.severity, tuple(edit)))
     return Report(tuple(checked), tuple(findings), tuple(failed))
 
@@ -149,7 +153,9 @@ def strip_all(units: Sequence[Unit], table: Table, ops: Collection[str] = ()) ->
 Wanted = list[tuple[Unit, Operator, tuple[TextEdit, ...]]]
 
 
-def _wanted(units: Sequence[Unit], ops: Collection[str], make: Callable[[Unit, Operator], tuple[TextEdit, ...]]) -> Wanted:
+def _wanted(
+    units: Sequence[Unit], ops: Collection[str], make: Callable[[Unit, Operator], tuple[TextEdit, ...]]
+) -> Wanted:
     found: Wanted = []
     for unit in units:
         for operator in unit.operators:
@@ -177,7 +183,9 @@ def _wraps(
         unknown = next((i for _, i in found if i.kind == "other"), None)
         if not found:
             where = next(o.registration.location for u in units for o in u.operators if o.key == key)
-            refused[key] = ToolError(f"{op}: cannot drop its return: no m.impl of it in these files; left as it is", where)
+            refused[key] = ToolError(
+                f"{op}: cannot drop its return: no m.impl of it in these files; left as it is", where
+            )
         elif unknown:
             text = unknown.text if len(unknown.text) < 60 else unknown.text[:57] + "..."
             refused[key] = ToolError(f"{op}: cannot drop the return of `{text}`; left as it is", unknown.location)
@@ -214,7 +222,10 @@ def _proved(before: Unit, after: Unit, rows: Wanted) -> tuple[Change, ...]:
     expected = {id(o): annotate.apply(o.schema.text, edit) for _, o, edit in rows}
     meant = [expected.get(id(o), o.schema.text) for o in before.operators]
     if [o.schema.text for o in after.operators] != meant or len(after.findings) > len(before.findings):
-        raise ToolError("the edits would not give the schemas that were meant: nothing written; please report this file", before.file.path)
+        raise ToolError(
+            "the edits would not give the schemas that were meant: nothing written; please report this file",
+            before.file.path,
+        )
     return tuple(
         Change(old.schema.op, old.registration.location, old.schema.text, new.schema.text, new.judgement)
         for old, new in zip(before.operators, after.operators, strict=True)

@@ -62,7 +62,13 @@ def json(report: Report) -> str:
 
 
 def _checked(row: Checked) -> dict[str, Any]:
-    return {"op": row.op, "schema": row.schema, "verdict": row.verdict.value, "reason": row.reason, **_where(row.location)}
+    return {
+        "op": row.op,
+        "schema": row.schema,
+        "verdict": row.verdict.value,
+        "reason": row.reason,
+        **_where(row.location),
+    }
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

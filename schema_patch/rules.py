@@ -75,7 +75,7 @@ def private_buffer(schema: Schema, effect: Effect) -> Judgement | None:
     return Judgement(Verdict.WRONG, "SP104", "returns a buffer that it keeps as if it were a new tensor")
 
 
-def alias_return(schema: Schema, effect: Effect) -> Judgement | None:
+def alias_return(schema: Schema, _: Effect) -> Judgement | None:
     if not schema.returns_alias:
         return None
     return Judgement(
@@ -85,7 +85,9 @@ def alias_return(schema: Schema, effect: Effect) -> Judgement | None:
 
 def over_declared(schema: Schema, effect: Effect) -> Judgement | None:
     extra = [name for name in schema.writes if name not in effect.writes]
-    return Judgement(Verdict.OVER_DECLARED, "SP106", f"declares {_names(extra)} as written, only read") if extra else None
+    return (
+        Judgement(Verdict.OVER_DECLARED, "SP106", f"declares {_names(extra)} as written, only read") if extra else None
+    )
 
 
 def _names(names: Iterable[str]) -> str:

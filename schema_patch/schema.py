@@ -1,7 +1,6 @@
 """The operator-schema grammar: text -> Schema with spans, and back. Knows no C++.
 
-Written from the behaviour of `torch._C.parse_schema`, which the tests hold it against. Each function's docstring
-gives its rule:
+Written from the behaviour of `torch._C.parse_schema`, which the tests hold it against:
 
     schema    = name '(' [argument {',' argument}] ')' '->' returns
     name      = [ident '::'] ident ['.' ident]
@@ -21,31 +20,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .model import Span
+from .schema_types import Alias, Arg, Schema, Suffix, Type
 
-NOWHERE = Span(0, 0)
+__all__ = ["Alias", "Arg", "Schema", "SchemaError", "Suffix", "Type", "parse"]
 
 # Words that torch's lexer takes for itself, so that no argument can be called so.
 RESERVED = frozenset(
-    "True False None NoneType and as assert break class continue def del elif else for global if import in is "
-    "not or pass raise return while with".split()
+    "True False None NoneType and as assert break class continue def del elif else for global if import "
+    "in is not or pass raise return while with".split()
 )
 
 # Type constructors that take types in parentheses; after any other name a parenthesis opens an alias annotation.
 GENERIC = frozenset({"Dict", "Future", "Await", "RRef", "Union"})
 
-# The names torch knows. A name in lower case is a type variable, one in `__torch__.` a class; anything else is a mistake.
+# The names torch knows. One in lower case is a type variable, one in `__torch__.` a class; any other is a mistake.
 TYPES = GENERIC | frozenset(
-    "Tensor int float bool str complex Scalar number SymInt SymBool ScalarType Layout MemoryFormat Device Stream Generator "
-    "Dimname Storage QScheme Quantizer Capsule Any AnyClassType AnyEnumType NoneType None ConstQuantizerPtr".split()
+    "Tensor int float bool str complex Scalar number SymInt SymBool ScalarType Layout MemoryFormat Device "
+    "Stream Generator Dimname Storage QScheme Quantizer Capsule Any AnyClassType AnyEnumType NoneType "
+    "None ConstQuantizerPtr".split()
 )
 
 # The names a default may be.
 CONSTANTS = frozenset(
-    "None True False Mean strided contiguous_format float double half long int short char byte bool complex "
-    "uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bfloat16 cfloat cdouble".split()
+    "None True False Mean strided contiguous_format float double half long int short char byte bool "
+    "complex uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bfloat16 cfloat "
+    "cdouble".split()
 )
 
 TOKEN = re.compile(
@@ -67,144 +69,6 @@ class SchemaError(ValueError):
         line_start = text.rfind("\n", 0, offset) + 1
         line = text[line_start:].split("\n", 1)[0]
         super().__init__(f"{message}\n    {line}\n    {' ' * (offset - line_start)}^")
-
-
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """An alias annotation. `Tensor!` has no set names and no `after`; `(a)` and `(a!)` have `after` None."""
-
-    before: tuple[str, ...]
-    write: bool
-    after: tuple[str, ...] | None = None
-    span: Span = field(default=NOWHERE, compare=False)
-
-    @property
-    def bare(self) -> bool:
-        """Spelled `!`, without parentheses."""
-        return not self.before and self.write and self.after is None
-
-    def __str__(self) -> str:
-        if self.bare:
-            return "!"
-        arrow = "" if self.after is None else f" -> {'|'.join(self.after)}"
-        return f"({'|'.join(self.before)}{'!' if self.write else ''}{arrow})"
-
-
-@dataclass(frozen=True, slots=True)
-class Suffix:
-    """`[]`, `[N]` or `?`, with the annotation of the container where there is one."""
-
-    text: str
-    alias: Alias | None = None
-
-    def __str__(self) -> str:
-        return self.text + (str(self.alias) if self.alias else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Type:
-    """A type: its base name (empty for a tuple), the types inside, its annotation and its suffixes."""
-
-    base: str
-    inner: tuple[Type, ...] = ()
-    alias: Alias | None = None
-    suffixes: tuple[Suffix, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
-    base_span: Span = field(default=NOWHERE, compare=False)
-
-    def aliases(self) -> Iterator[Alias]:
-        """Every annotation of this type, from the element outwards."""
-        for inner in self.inner:
-            yield from inner.aliases()
-        if self.alias:
-            yield self.alias
-        yield from (suffix.alias for suffix in self.suffixes if suffix.alias)
-
-    @property
-    def is_write(self) -> bool:
-        return any(alias.write for alias in self.aliases())
-
-    @property
-    def sets(self) -> frozenset[str]:
-        """The alias sets named anywhere in this type."""
-        return frozenset(name for alias in self.aliases() for name in (*alias.before, *(alias.after or ())))
-
-    @property
-    def is_tensor(self) -> bool:
-        """A Tensor, an optional one or a list of them."""
-        return self.base == "Tensor"
-
-    def __str__(self) -> str:
-        inner = f"({', '.join(map(str, self.inner))})" if self.inner or not self.base else ""
-        alias = str(self.alias) if self.alias else ""
-        return self.base + inner + alias + "".join(map(str, self.suffixes))
-
-
-@dataclass(frozen=True, slots=True)
-class Arg:
-    """An argument or a return value; a return value may have no name."""
-
-    type: Type
-    name: str
-    default: str | None = None
-    kwarg_only: bool = False
-    span: Span = field(default=NOWHERE, compare=False)
-
-    def __str__(self) -> str:
-        default = "" if self.default is None else f"={self.default}"
-        return f"{self.type}{' ' if self.name else ''}{self.name}{default}"
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """A whole schema. Equality ignores spans and spelling of white space; `text` is what was parsed."""
-
-    name: str
-    overload: str
-    args: tuple[Arg, ...]
-    returns: tuple[Arg, ...]
-    vararg: bool = False
-    varret: bool = False
-    text: str = field(default="", compare=False)
-    returns_span: Span = field(default=NOWHERE, compare=False)
-
-    @property
-    def op(self) -> str:
-        """The operator's name without its namespace and with its overload."""
-        return self.name.rsplit("::", 1)[-1] + (f".{self.overload}" if self.overload else "")
-
-    @property
-    def namespace(self) -> str | None:
-        return self.name.rpartition("::")[0] or None
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """Names of the arguments declared as written, in order."""
-        return tuple(arg.name for arg in self.args if arg.type.is_write)
-
-    @property
-    def sets(self) -> frozenset[str]:
-        return frozenset(name for arg in (*self.args, *self.returns) for name in arg.type.sets)
-
-    @property
-    def returns_alias(self) -> bool:
-        """Some return value is declared to share memory with an argument."""
-        return any(any(True for _ in ret.type.aliases()) for ret in self.returns)
-
-    def __str__(self) -> str:
-        parts: list[str] = []
-        for index, arg in enumerate(self.args):
-            if arg.kwarg_only and not (index and self.args[index - 1].kwarg_only):
-                parts.append("*")
-            parts.append(str(arg))
-        if self.vararg:
-            parts.append("...")
-        # A lone tuple needs the parentheses of a list of returns, unless its suffix tells it from one.
-        single = len(self.returns) == 1 and not self.varret and bool(self.returns[0].type.base or self.returns[0].type.suffixes)
-        inside = ", ".join([*map(str, self.returns), *(["..."] if self.varret else [])])
-        returns = inside if single or (self.varret and not self.returns) else f"({inside})"
-        overload = f".{self.overload}" if self.overload else ""
-        return f"{self.name}{overload}({', '.join(parts)}) -> {returns}"
 
 
 def parse(text: str) -> Schema:
@@ -343,7 +207,9 @@ class _Parser:
     def base_type(self) -> str:
         if self.peek.text == "None":
             return self.next().text
-        if self.peek.kind == "ident" and not (self.peek.text in TYPES or self.peek.text[0].islower() or self.peek.text.startswith("__torch__")):
+        if self.peek.kind == "ident" and not (
+            self.peek.text in TYPES or self.peek.text[0].islower() or self.peek.text.startswith("__torch__")
+        ):
             raise self.error("a type that torch knows")
         parts = [self.next().text] if self.peek.text == "NoneType" else [self.ident("a type")]
         while self.peek.text == "." and parts[0].startswith("__torch__"):

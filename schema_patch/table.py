@@ -74,5 +74,7 @@ def read(data: bytes, where: str) -> Table:
         returns = () if entry.returns in Effect.NOT_ARGUMENTS else (entry.returns,)
         for argument in (*entry.writes, *entry.inplace, *returns):
             if argument not in entry.arguments:
-                raise ToolError(f"operator {name}: '{argument}' is none of its arguments {', '.join(entry.arguments)}", where)
+                raise ToolError(
+                    f"operator {name}: '{argument}' is none of its arguments {', '.join(entry.arguments)}", where
+                )
     return Table(policy.namespaces, policy.operators, frozenset(policy.recognised))

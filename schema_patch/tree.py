@@ -63,5 +63,7 @@ def revert(root: str) -> tuple[list[str], list[ToolError]]:
     """Takes back what the journal of a tree holds. Raises ToolError where there is no journal."""
     book = journal.Journal(root)
     if not book.entries:
-        raise ToolError(f"no journal here ({journal.NAME}): nothing was patched with this path, or all is reverted", root)
+        raise ToolError(
+            f"no journal here ({journal.NAME}): nothing was patched with this path, or all is reverted", root
+        )
     return book.revert()

@@ -72,7 +72,9 @@ def schemas(draw: st.DrawFn) -> str:
         st.one_of(
             st.just("()"),
             tensor_types(),
-            st.sampled_from(["int", "Tensor out", "(Tensor, Tensor(a!))", "(Tensor q, Tensor(b) k)", "Tensor[]", "...", "None"]),
+            st.sampled_from(
+                ["int", "Tensor out", "(Tensor, Tensor(a!))", "(Tensor q, Tensor(b) k)", "Tensor[]", "...", "None"]
+            ),
         )
     )
     comma = f"{draw(NO_BLANKS)},{draw(NO_BLANKS)}"
@@ -88,7 +90,7 @@ def spelled(draw: st.DrawFn, text: str) -> bytes:
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
         pieces.append(_literal(draw, text[start:end]))
-    between = draw(st.sampled_from([" ", "\n    ", "\r\n", " /* Tensor x */ ", " // \"(a!)\"\n", ""]))
+    between = draw(st.sampled_from([" ", "\n    ", "\r\n", " /* Tensor x */ ", ' // "(a!)"\n', ""]))
     return between.join(pieces).encode("latin-1")
 
 
@@ -98,7 +100,14 @@ def _literal(draw: st.DrawFn, text: str) -> str:
         return f'R"({text})"'
     if form == 1 and "\r" not in text:
         return f'R"--({text})--"'
-    escapes = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "?": draw(st.sampled_from(["?", "\\?"]))}
+    escapes = {
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        '"': '\\"',
+        "\\": "\\\\",
+        "?": draw(st.sampled_from(["?", "\\?"])),
+    }
     spliced = draw(st.integers(0, max(len(text), 1)))
     splice = draw(st.sampled_from(["", "", "\\\n", "\\\r\n"]))
     body = [escapes.get(char, char) for char in text]

@@ -38,12 +38,19 @@ def test_spelling_does_not_change_what_is_read(case: tuple[str, bytes], handle: 
 
 
 @SETTINGS
-@given(published().flatmap(lambda text: st.tuples(st.just(text), spelled(text))), st.sampled_from(list(Returns)), st.binary(max_size=30))
+@given(
+    published().flatmap(lambda text: st.tuples(st.just(text), spelled(text))),
+    st.sampled_from(list(Returns)),
+    st.binary(max_size=30),
+)
 def test_annotating_changes_only_the_schema(case: tuple[str, bytes], returns: Returns, noise: bytes) -> None:
     text, spelling = case
     op = text.split("(")[0]
     comment = b"/* " + noise.replace(b"*/", b"").replace(b"\0", b"").rstrip(b"*") + b" */\n"
-    code = source(spelling, before=comment) + f'TORCH_LIBRARY_IMPL({KNOWN.namespaces[0]}, XPU, m) {{ m.impl("{op}", &f); }}\n'.encode()
+    code = (
+        source(spelling, before=comment)
+        + f'TORCH_LIBRARY_IMPL({KNOWN.namespaces[0]}, XPU, m) {{ m.impl("{op}", &f); }}\n'.encode()
+    )
     file = SourceFile("a.cc", None, code)  # type: ignore[arg-type]
     plan = patch.annotate_all([patch.examine(file, KNOWN)], KNOWN, returns)
     assert not plan.errors

@@ -1,0 +1,52 @@
+# The commands a person types.
+#   make run                  heal the patient, step by step
+#   make run SOURCE=DIR       patch and check a tree of your own
+#   make test                 every test
+#   make lint                 style, types, import contracts
+
+PYTHON ?= python3
+# A version, or words for pip: TORCH="torch==2.13.0 --index-url URL"
+TORCH ?= 2.13.0
+RETURNS ?= void
+SOURCE ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+TORCH_WORDS := $(if $(findstring torch,$(TORCH)),$(TORCH),torch==$(TORCH))
+SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
+
+.PHONY: run test lint clean
+
+run: $(VENV)/.kit
+	$(PY) examples/first_light.py --returns $(RETURNS) $(SOURCE)
+
+test: $(VENV)/.test
+	$(PY) -m pytest
+	$(MAKE) lint
+
+lint: $(VENV)/.test
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info esimd_ops/*.so
+
+# torch first and alone, so that no other requirement chooses its build.
+$(VENV)/.torch:
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13) and "Python 3.10 to 3.13 is needed")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade pip
+	$(PIP) install $(TORCH_WORDS)
+	$(PIP) install "intel-sycl-rt==2025.3.*" "intel-opencl-rt==2025.3.*" "setuptools>=77" wheel ninja numpy
+	touch $@
+
+$(VENV)/.kit: $(VENV)/.torch $(SOURCES)
+	$(PIP) install --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.kit
+	$(PIP) install --no-build-isolation --editable '.[test]'
+	touch $@

@@ -1,0 +1,121 @@
+"""The whole way on the patient: silently wrong, found, patched, built, verified in the binary, right.
+
+    first_light.py [--returns alias|void] [SOURCE]
+
+With SOURCE, a tree that you have: patch and check only. Every step is a command that you can type yourself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+SCRATCH = HERE.parent / "build" / "first-light"
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--returns", choices=["alias", "void"], default="void")
+    parser.add_argument("source", nargs="?", type=Path)
+    options = parser.parse_args()
+    if options.source:
+        return patch_and_check(options.source, options.returns)
+    return heal_the_patient(options.returns)
+
+
+def patch_and_check(source: Path, returns: str) -> int:
+    step(f"Patch {source}")
+    run("-m", "schema_patch", "apply", "--returns", returns, source, expect=None)
+    step("Check it")
+    code = run("-m", "schema_patch", "check", source, expect=None)
+    console.print(f"\nTo take it back: schema-patch revert {source}")
+    return code
+
+
+def heal_the_patient(returns: str) -> int:
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+    patient, shipped, patched = SCRATCH / "patient", SCRATCH / "shipped", SCRATCH / "patched"
+    shutil.copytree(HERE / "as_shipped", patient, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+
+    step("1. The patient as shipped: built, installed, and a six-line program under torch.compile")
+    install(patient, shipped)
+    run(HERE / "six_lines.py", site=shipped, expect=1)
+
+    step("2. What is wrong with it: schema-patch check")
+    run("-m", "schema_patch", "check", patient, expect=1)
+
+    step(f"3. Patch the source: python -m schema_patch apply --returns {returns}")
+    run("-m", "schema_patch", "apply", "--returns", returns, patient, expect=0)
+
+    step("4. Build and install it again")
+    install(patient, patched)
+
+    step("5. Verify the installed binary: verify-schemas")
+    names = sorted(row["op"] for row in verify(shipped)["checked"])
+    run(SCRIPTS / "verify-schemas", patched, *(f"--require={name}" for name in names), expect=0)
+
+    step("6. The same program again")
+    code = run(HERE / "six_lines.py", site=patched, expect=0 if returns == "void" else 2)
+    if code == 2:
+        console.print("torch.compile refuses an operator that returns an alias: no longer silent, not yet compiled.")
+
+    step("7. What changed in the binary")
+    before, after = ({row["op"]: row for row in verify(site)["checked"]} for site in (shipped, patched))
+    table = Table("operator", "schema before", "schema after", "verdict", show_lines=True)
+    for name in names:
+        old, new = before[name], after[name]
+        table.add_row(name, arguments(old["schema"]), arguments(new["schema"]), f"{old['verdict']} → {new['verdict']}")
+    console.print(table)
+    wrong = [name for name in names if after[name]["verdict"] == "wrong" or before[name]["verdict"] != "wrong"]
+    console.print(f"{len(names)} operators: all wrong before, none after." if not wrong else f"unexpected: {wrong}")
+    return 1 if wrong or not names else 0
+
+
+def install(project: Path, site: Path) -> None:
+    run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--target",
+        site, project, expect=0)  # fmt: skip
+
+
+def verify(site: Path) -> dict[str, list[dict[str, str]]]:
+    """The JSON report of verify-schemas."""
+    argv = [SCRIPTS / "verify-schemas", "--format", "json", site]
+    return json.loads(subprocess.run(argv, capture_output=True, check=False).stdout)
+
+
+def arguments(schema: str) -> str:
+    """A schema without its name, which the table's first column says."""
+    return " ".join(schema[schema.index("(") :].split())
+
+
+def step(title: str) -> None:
+    console.print()
+    console.print(Rule(f"[bold]{title}", align="left"))
+
+
+def run(*argv: str | Path, site: Path | None = None, expect: int | None) -> int:
+    """Runs an installed command, or Python with these arguments; shows it and insists on its exit code."""
+    words = [str(word) for word in (argv if Path(argv[0]).parent == SCRIPTS else (sys.executable, *argv))]
+    shown = " ".join(os.path.relpath(word) if os.path.isabs(word) else word for word in words)
+    console.print(f"[dim]$ {shown if len(shown) < 300 else shown[:297] + '…'}")
+    env = {**os.environ, "PYTHONPATH": str(site)} if site else None
+    code = subprocess.run(words, env=env, check=False).returncode
+    if expect is not None and code != expect:
+        raise SystemExit(f"expected exit code {expect}, found {code}: {shown}")
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

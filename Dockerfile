@@ -29,4 +29,4 @@ FROM ${BASE}
 COPY --from=builder /wheels /wheels
 RUN pip install --no-cache-dir --no-deps --force-reinstall /wheels/*.whl && rm -rf /wheels
 # A graph compiled before the fix would be served after it.
-RUN rm -rf /root/.cache/vllm/torch_compile_cache /tmp/torchinductor_*
+RUN rm -rf ~/.cache/vllm/torch_compile_cache /tmp/torchinductor_*

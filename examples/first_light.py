@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -21,7 +22,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
-SCRATCH = HERE.parent / "build" / "first-light"
+SCRATCH = Path(os.path.relpath(HERE.parent / "build" / "first-light"))  # relative, so that what is printed stays short
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
@@ -85,8 +86,8 @@ def heal_the_patient(returns: str) -> int:
 
 
 def install(project: Path, site: Path) -> None:
-    run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--target",
-        site, project, expect=0)  # fmt: skip
+    flags = ("--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--target", str(site))
+    run("-m", "pip", "install", *flags, project, expect=0)
 
 
 def verify(site: Path) -> dict[str, list[dict[str, str]]]:
@@ -109,9 +110,10 @@ def run(*argv: str | Path, site: Path | None = None, expect: int | None) -> int:
     """Runs an installed command, or Python with these arguments; shows it and insists on its exit code."""
     words = [str(word) for word in (argv if Path(argv[0]).parent == SCRIPTS else (sys.executable, *argv))]
     shown = " ".join(os.path.relpath(word) if os.path.isabs(word) else word for word in words)
-    console.print(f"[dim]$ {shown if len(shown) < 300 else shown[:297] + '…'}")
-    env = {**os.environ, "PYTHONPATH": str(site)} if site else None
-    code = subprocess.run(words, env=env, check=False).returncode
+    console.print(f"[dim]$ {shown}", soft_wrap=True)
+    env = {**os.environ, "PYTHONPATH": str(site.resolve())} if site else None
+    with console.status("building") if "pip" in words else nullcontext():
+        code = subprocess.run(words, env=env, check=False).returncode
     if expect is not None and code != expect:
         raise SystemExit(f"expected exit code {expect}, found {code}: {shown}")
     return code

@@ -6,8 +6,8 @@ Codes: one a rule, in the order in which they are asked.
     SP102  partial annotation: some written arguments are declared, others not
     SP103  undeclared alias: the operator hands an argument back, the schema says fresh (or another argument)
     SP104  private buffer: the operator returns a tensor that it keeps, the schema says fresh
-    SP105  alias return: true, but torch.compile refuses to trace it without the guard (warning)
     SP106  over-declared: an argument is declared as written that is only read (warning)
+    SP105  alias return: true, but torch.compile refuses to trace it without the guard (warning)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def judge(schema: Schema, effect: Effect | None) -> Judgement:
     """The verdict on a schema, given what its operator does (None: not known)."""
     if effect is None:
         return Judgement(Verdict.UNKNOWN, reason="not in the operator table")
-    for rule in (undeclared_write, undeclared_alias, private_buffer, alias_return, over_declared):
+    for rule in (undeclared_write, undeclared_alias, private_buffer, over_declared, alias_return):
         found = rule(schema, effect)
         if found:
             return found
@@ -75,18 +75,18 @@ def private_buffer(schema: Schema, effect: Effect) -> Judgement | None:
     return Judgement(Verdict.WRONG, "SP104", "returns a buffer that it keeps as if it were a new tensor")
 
 
+def over_declared(schema: Schema, effect: Effect) -> Judgement | None:
+    extra = [name for name in schema.writes if name not in effect.writes]
+    return (
+        Judgement(Verdict.OVER_DECLARED, "SP106", f"declares {_names(extra)} as written, only read") if extra else None
+    )
+
+
 def alias_return(schema: Schema, _: Effect) -> Judgement | None:
     if not schema.returns_alias:
         return None
     return Judgement(
         Verdict.NEEDS_GUARD, "SP105", "returns an alias: torch.compile refuses to trace it (guard, or --returns void)"
-    )
-
-
-def over_declared(schema: Schema, effect: Effect) -> Judgement | None:
-    extra = [name for name in schema.writes if name not in effect.writes]
-    return (
-        Judgement(Verdict.OVER_DECLARED, "SP106", f"declares {_names(extra)} as written, only read") if extra else None
     )
 
 

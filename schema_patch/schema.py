@@ -38,7 +38,7 @@ GENERIC = frozenset({"Dict", "Future", "Await", "RRef", "Union"})
 
 # The names torch knows. One in lower case is a type variable, one in `__torch__.` a class; any other is a mistake.
 TYPES = GENERIC | frozenset(
-    "Tensor int float bool str complex Scalar number SymInt SymBool ScalarType Layout MemoryFormat Device "
+    "Tensor int float bool str complex Scalar number SymInt SymBool ScalarType Layout MemoryFormat Device DeviceIndex "
     "Stream Generator Dimname Storage QScheme Quantizer Capsule Any AnyClassType AnyEnumType NoneType "
     "None ConstQuantizerPtr".split()
 )

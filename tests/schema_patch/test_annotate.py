@@ -94,6 +94,7 @@ def test_every_operator_of_the_table(name: str) -> None:
         ("op(Tensor x, Tensor! o, Tensor(b!) p) -> Tensor(x_out)", "SP103"),
         ("op(Tensor x, Tensor(a!) o, Tensor(b!) p) -> Tensor(a!)", "SP105"),
         ("op(Tensor(c!) x, Tensor(a!) o, Tensor(b!) p) -> ()", "SP106"),
+        ("op(Tensor(c!) x, Tensor(a!) o, Tensor(b!) p) -> Tensor(a!)", "SP106"),
         ("op(Tensor x, Tensor(a!) o, Tensor! p) -> ()", ""),
     ],
 )

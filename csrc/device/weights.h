@@ -1,0 +1,77 @@
+// Rows of a weight matrix, decoded a step at a time by one sub-group.
+//
+// A row type says how many elements each lane takes in a step (kPerLane), where in the step lane `lane` finds its
+// element `e` (position), whether each step has a scale of its own (kScaled, scale), and how to decode (decode). What
+// decode returns multiplies the sum over the step: a shared scale then costs one multiplication, not one an element.
+#pragma once
+
+#include "kernel.h"
+
+// Unsigned nibbles, zero point 8, one fp16 scale for 128 elements; element 8j+z sits in bits 4z..4z+3 of word j.
+// A step is one group: 16 lanes load 16 neighbouring words.
+struct Int4Row {
+  static constexpr int kPerLane = 8;
+  static constexpr int kStep = kPerLane * kSubGroupSize;
+  static constexpr bool kScaled = true;
+  static_assert(kStep == kInt4Group);
+
+  const uint32_t* words;
+  const half* scales;
+
+  static Int4Row at(const void* weight, const void* scale, int64_t row, int64_t K) {
+    return {static_cast<const uint32_t*>(weight) + row * (K / 8),
+            static_cast<const half*>(scale) + row * (K / kInt4Group)};
+  }
+
+  static constexpr int position(int lane, int e) { return lane * kPerLane + e; }
+
+  float scale(int64_t k) const { return static_cast<float>(scales[k / kInt4Group]); }
+
+  float decode(int64_t k, int lane, int64_t, float scale, float (&w)[kPerLane]) const {
+    const uint32_t word = words[k / kPerLane + lane];
+    // u in the low bits of the float 2^23 makes it 2^23 + u: cheaper than a conversion, and as exact.
+    constexpr uint32_t kTwoTo23 = 0x4B000000u;
+#pragma unroll
+    for (int e = 0; e < kPerLane; ++e) {
+      const uint32_t nibble = (word >> (4 * e)) & 15u;
+      w[e] = sycl::bit_cast<float>(kTwoTo23 | nibble) - (0x1p23f + 8.0f);
+    }
+    return scale;
+  }
+};
+
+// The same matrix with each weight rounded to half before it is used: the contract of the int4 GEMM.
+struct Int4RoundedRow : Int4Row {
+  static Int4RoundedRow at(const void* weight, const void* scale, int64_t row, int64_t K) {
+    return {Int4Row::at(weight, scale, row, K)};
+  }
+
+  float decode(int64_t k, int lane, int64_t K, float scale, float (&w)[kPerLane]) const {
+    Int4Row::decode(k, lane, K, scale, w);
+#pragma unroll
+    for (int e = 0; e < kPerLane; ++e) w[e] = static_cast<float>(half(w[e] * scale));
+    return 1.0f;
+  }
+};
+
+// Plain fp16, any K: neighbouring lanes read neighbouring elements, whatever the alignment of the row.
+struct HalfRow {
+  static constexpr int kPerLane = 4;
+  static constexpr int kStep = kPerLane * kSubGroupSize;
+  static constexpr bool kScaled = false;
+
+  const half* elements;
+
+  static HalfRow at(const void* weight, int64_t row, int64_t K) { return {static_cast<const half*>(weight) + row * K}; }
+
+  static constexpr int position(int lane, int e) { return e * kSubGroupSize + lane; }
+
+  float decode(int64_t k, int lane, int64_t K, float, float (&w)[kPerLane]) const {
+#pragma unroll
+    for (int e = 0; e < kPerLane; ++e) {
+      const int64_t i = k + position(lane, e);
+      w[e] = i < K ? static_cast<float>(elements[i]) : 0.0f;
+    }
+    return 1.0f;
+  }
+};

@@ -1,0 +1,26 @@
+// What Python asks of the extension besides its operators: which device runs them, and what was compiled for it.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "runtime.h"
+
+PYBIND11_MODULE(_C, module) {
+  module.doc() = "Operators of the namespace esimd_ops; importing this module registers them.";
+  module.attr("build_mode") = esimd_ops::build_mode();
+  module.attr("kernel_sources_digest") = ESIMD_OPS_KERNEL_SOURCES_DIGEST;
+  module.def(
+      "device",
+      [] {
+        const esimd_ops::DeviceFacts facts = esimd_ops::device_facts();
+        pybind11::dict result;
+        result["name"] = facts.name;
+        result["driver_version"] = facts.driver_version;
+        result["platform"] = facts.platform;
+        result["sub_group_sizes"] = facts.sub_group_sizes;
+        result["local_memory_bytes"] = facts.local_memory_bytes;
+        return result;
+      },
+      "Facts of the device that runs the kernels, as a dict.");
+  module.def("kernels", &esimd_ops::kernel_facts,
+             "Kernels this process has used, with the seconds each took to compile or to read from the cache.");
+}

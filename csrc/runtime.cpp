@@ -1,0 +1,228 @@
+#include "runtime.h"
+
+#include <c10/util/Exception.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <sycl/sycl.hpp>
+
+#include "device/tile.h"
+
+#ifdef ESIMD_OPS_XPU
+#include <c10/xpu/XPUStream.h>
+
+#include "aot.h"
+#else
+#include "kernel_sources.h"
+#endif
+
+namespace esimd_ops {
+
+namespace syclex = sycl::ext::oneapi::experimental;
+
+struct Kernel {
+  sycl::kernel sycl_kernel;
+  std::string name;
+  size_t arguments;
+  double seconds;
+};
+
+#ifdef ESIMD_OPS_XPU
+
+namespace {
+
+std::map<std::string, sycl::kernel_id, std::less<>>& aot_kernels() {
+  static auto& kernels = *new std::map<std::string, sycl::kernel_id, std::less<>>;
+  return kernels;
+}
+
+sycl::queue& default_queue() { return c10::xpu::getCurrentXPUStream().queue(); }
+
+sycl::kernel build_kernel(std::string_view name) {
+  const auto found = aot_kernels().find(name);
+  TORCH_CHECK(found != aot_kernels().end(), "esimd_ops: kernel ", std::string(name),
+              " was not built into this library");
+  return sycl::get_kernel_bundle<sycl::bundle_state::executable>(default_queue().get_context(), {found->second})
+      .get_kernel(found->second);
+}
+
+}  // namespace
+
+bool register_aot_kernel(std::string_view name, sycl::kernel_id id) {
+  return aot_kernels().emplace(std::string(name), std::move(id)).second;
+}
+
+#else
+
+namespace {
+
+sycl::device find_cpu_device() {
+  for (const sycl::device& device : sycl::device::get_devices(sycl::info::device_type::cpu)) {
+    if (device.has(sycl::aspect::usm_system_allocations) && device.has(sycl::aspect::fp16)) return device;
+  }
+  TORCH_CHECK(false,
+              "esimd_ops: no SYCL CPU device with fp16 and shared system memory was found. The host build runs its "
+              "kernels on the device of the PyPI package intel-opencl-rt: install it, or point OCL_ICD_FILENAMES at "
+              "its libintelocl.so before the first operator runs (esimd_ops.native.load() does).");
+}
+
+// SYCL objects are never destroyed: libsycl's own state may be gone by the time static destructors run, and the process
+// would end with a crash after all its work is done.
+sycl::queue& default_queue() {
+  static auto& queue = *new sycl::queue(find_cpu_device());
+  return queue;
+}
+
+std::string_view source_of(std::string_view family) {
+  const std::string path = std::string(family) + "/" + std::string(family) + ".sycl";
+  for (const KernelSource& source : kernel_sources()) {
+    if (source.path == path) return source.text;
+  }
+  TORCH_CHECK(false, "esimd_ops: no kernel family '", std::string(family), "' was built into this library");
+}
+
+sycl::kernel build_kernel(std::string_view name) {
+  const size_t slash = name.find('/');
+  TORCH_INTERNAL_ASSERT(slash != std::string_view::npos, "kernel names are family/function, found ", std::string(name));
+  const std::string function(name.substr(slash + 1));
+
+  syclex::include_files headers;
+  for (const KernelSource& source : kernel_sources()) {
+    if (source.path.substr(source.path.size() - 2) == ".h") {
+      headers.add(std::string(source.path), std::string(source.text));
+    }
+  }
+  try {
+    auto source = syclex::create_kernel_bundle_from_source(
+        default_queue().get_context(), syclex::source_language::sycl, std::string(source_of(name.substr(0, slash))),
+        syclex::properties{headers});
+    // The runtime wheels carry no libsycl-crt.bc, which would be linked by default.
+    const std::vector<std::string> options{"-fno-sycl-device-lib=all"};
+    auto bundle = syclex::build(
+        source, syclex::properties{syclex::build_options{options}, syclex::registered_names{function}});
+    return bundle.ext_oneapi_get_kernel(function);
+  } catch (const sycl::exception& error) {
+    TORCH_CHECK(false, "esimd_ops: kernel ", std::string(name), " could not be built: ", error.what());
+  }
+}
+
+}  // namespace
+
+#endif
+
+namespace {
+
+// A fork copies the runtime's locks as they are. Between launches they are free and the child may go on; where another
+// thread was inside the runtime, the child would wait for ever for a thread that it does not have.
+std::atomic<int> calls_in_flight{0};
+std::atomic<bool> forked_in_flight{false};
+
+class InFlight {
+ public:
+  InFlight() {
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { forked_in_flight = calls_in_flight > 0; });
+    TORCH_CHECK(registered == 0, "esimd_ops: no fork handler could be installed");
+    TORCH_CHECK(!forked_in_flight,
+                "esimd_ops: this process was forked while another thread of its parent was running an operator, so "
+                "the device cannot be used here. Fork before operators run in threads, or start workers with the "
+                "'spawn' or 'forkserver' method.");
+    ++calls_in_flight;
+  }
+  ~InFlight() { --calls_in_flight; }
+  InFlight(const InFlight&) = delete;
+};
+
+struct KernelTable {
+  std::mutex mutex;
+  std::map<std::string, Kernel, std::less<>> kernels;
+};
+
+KernelTable& kernel_table() {
+  static auto& table = *new KernelTable;
+  return table;
+}
+
+}  // namespace
+
+Queue queue([[maybe_unused]] const at::Tensor& tensor) {
+#ifdef ESIMD_OPS_XPU
+  return {&c10::xpu::getCurrentXPUStream(tensor.device().index()).queue()};
+#else
+  const InFlight call;
+  return {&default_queue()};
+#endif
+}
+
+const Kernel& kernel(std::string_view name) {
+  const InFlight call;
+  KernelTable& table = kernel_table();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  if (const auto found = table.kernels.find(name); found != table.kernels.end()) return found->second;
+
+  const auto start = std::chrono::steady_clock::now();
+  sycl::kernel built = build_kernel(name);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const auto lanes = built.get_info<sycl::info::kernel_device_specific::compile_sub_group_size>(
+      default_queue().get_device());
+  TORCH_CHECK(lanes == kSubGroupSize, "esimd_ops: kernel ", std::string(name), " was built for sub-groups of ", lanes,
+              " work-items, expected ", kSubGroupSize);
+  const size_t arguments = built.get_info<sycl::info::kernel::num_args>();
+  return table.kernels
+      .emplace(std::string(name), Kernel{std::move(built), std::string(name), arguments, elapsed.count()})
+      .first->second;
+}
+
+void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_list<KernelArgument> arguments) {
+  TORCH_INTERNAL_ASSERT(arguments.size() == kernel.arguments, "kernel ", kernel.name, " takes ", kernel.arguments,
+                        " arguments, found ", arguments.size());
+  if (range.groups == 0) return;
+  const InFlight call;
+  auto& sycl_queue = *static_cast<sycl::queue*>(queue.sycl_queue);
+  [[maybe_unused]] sycl::event done = sycl_queue.submit([&](sycl::handler& handler) {
+    int index = 0;
+    for (const KernelArgument& argument : arguments) {
+      // A backend must know which arguments are addresses; bytes alone are refused.
+      if (argument.is_pointer) {
+        handler.set_arg(index++, *static_cast<void* const*>(argument.data));
+      } else {
+        handler.set_arg(index++, syclex::raw_kernel_arg(argument.data, argument.size));
+      }
+    }
+    handler.parallel_for(sycl::nd_range<1>(range.groups * range.group_size, range.group_size), kernel.sycl_kernel);
+  });
+#ifndef ESIMD_OPS_XPU
+  done.wait_and_throw();
+#endif
+}
+
+DeviceFacts device_facts() {
+  const InFlight call;
+  const sycl::device device = default_queue().get_device();
+  return {
+      device.get_info<sycl::info::device::name>(),
+      device.get_info<sycl::info::device::driver_version>(),
+      device.get_platform().get_info<sycl::info::platform::name>(),
+      device.get_info<sycl::info::device::sub_group_sizes>(),
+      device.get_info<sycl::info::device::local_mem_size>(),
+  };
+}
+
+std::map<std::string, double> kernel_facts() {
+  KernelTable& table = kernel_table();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  std::map<std::string, double> facts;
+  for (const auto& [name, kernel] : table.kernels) facts.emplace(name, kernel.seconds);
+  return facts;
+}
+
+const char* build_mode() {
+#ifdef ESIMD_OPS_XPU
+  return "xpu";
+#else
+  return "host";
+#endif
+}
+
+}  // namespace esimd_ops

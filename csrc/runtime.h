@@ -1,0 +1,74 @@
+// The SYCL queue of a tensor, and launching a kernel by its name.
+//
+// Host code sees kernels only through this header: no other file of the host side knows SYCL, or when and by which
+// compiler a kernel was built (at first use in the `host` build, ahead of time in the `xpu` build).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace esimd_ops {
+
+struct Queue {
+  void* sycl_queue;
+};
+
+struct Kernel;
+
+// One-dimensional: `groups` work-groups of `group_size` work-items, a multiple of kSubGroupSize.
+struct Range {
+  int64_t groups;
+  int64_t group_size;
+};
+
+// The queue that runs in order with PyTorch's own work on the tensor's device.
+Queue queue(const at::Tensor& tensor);
+
+// "family/function" or "family/function<template arguments>", as declared in <family>/<family>.sycl.
+// The first call in a process compiles it, or reads it from the cache on disk. Kernels live as long as the process.
+const Kernel& kernel(std::string_view name);
+
+struct KernelArgument {
+  template <typename T>
+  KernelArgument(const T& value) : data(&value), size(sizeof(T)), is_pointer(std::is_pointer_v<T>) {
+    // A kernel takes its arguments as bytes, so a literal of the wrong width would be read wrongly.
+    static_assert(std::is_pointer_v<T> || std::is_same_v<T, int64_t> || std::is_same_v<T, float>,
+                  "kernel arguments are pointers, int64_t or float");
+  }
+  const void* data;
+  size_t size;
+  bool is_pointer;
+};
+
+void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_list<KernelArgument> arguments);
+
+// In the `host` build the results are there on return; in the `xpu` build they follow in stream order.
+template <typename... Arguments>
+void nd_launch(Queue queue, Range range, const Kernel& kernel, const Arguments&... arguments) {
+  launch(queue, range, kernel, {KernelArgument(arguments)...});
+}
+
+struct DeviceFacts {
+  std::string name;
+  std::string driver_version;
+  std::string platform;
+  std::vector<size_t> sub_group_sizes;
+  size_t local_memory_bytes;
+};
+
+DeviceFacts device_facts();
+
+// Kernels this process has used, and the seconds each took to become ready (compiled, or read from the cache).
+std::map<std::string, double> kernel_facts();
+
+// "host" or "xpu".
+const char* build_mode();
+
+}  // namespace esimd_ops

@@ -1,0 +1,27 @@
+"""Builds the registration files of csrc/ and links them to the host functions of the installed esimd_ops extension."""
+
+from pathlib import Path
+
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+from esimd_ops import native
+
+library = native.library_path()
+
+setup(
+    ext_modules=[
+        CppExtension(
+            name="custom_esimd_kernels_vllm.custom_esimd_kernels",
+            sources=sorted(str(path) for path in Path("csrc").glob("*.cc")),
+            # Registration runs once: optimising it only costs build time.
+            extra_compile_args=["-O0", "-g0"],
+            library_dirs=[str(library.parent)],
+            extra_link_args=[
+                f"-l:{library.name}",
+                "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../esimd_ops:$ORIGIN/../torch/lib",
+            ],
+        )
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)

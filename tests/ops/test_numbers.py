@@ -1,0 +1,165 @@
+"""Each operator computes its contract, writes what it declares, and nothing else.
+
+The rule for numbers: the largest error against the fp64 answer is at most twice the error of PyTorch's own
+half-precision computation, plus one half-precision step at the largest value of the answer.
+"""
+
+import pytest
+import torch
+
+from esimd_ops import reference, samples
+
+HALF_STEP = torch.finfo(torch.float16).eps
+GUARD = 64  # elements on either side; keeps the alignment of the tensor
+
+CASES = [pytest.param(*case, id=f"{case[0]}-{'x'.join(map(str, case[1]))}") for case in samples.every()]
+
+
+def guarded(tensor):
+    """A copy between two rows of sentinels, and the memory that holds all three; a NaN shows where it is only read."""
+    sentinel = torch.nan if tensor.is_floating_point() else 77
+    memory = torch.full((tensor.numel() + 2 * GUARD,), sentinel, dtype=tensor.dtype)
+    inner = memory[GUARD:-GUARD].view(tensor.shape)
+    inner.copy_(tensor)
+    return inner, memory
+
+
+def written(ops, operator):
+    schema = getattr(ops, operator).default._schema
+    return [argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write]
+
+
+def bits(tensor):
+    return tensor.contiguous().view(torch.uint8)
+
+
+@pytest.mark.parametrize(("operator", "sizes"), CASES)
+def test_numbers_and_nothing_else(ops, operator, sizes):
+    arguments = samples.make(operator, sizes).arguments
+    evaluate = getattr(reference, operator)
+    truth = evaluate(**arguments, compute=torch.float64)
+    half = evaluate(**arguments, compute=torch.float16)
+    assert set(truth) == set(written(ops, operator))
+
+    call, memories = {}, {}
+    for name, value in arguments.items():
+        call[name], memories[name] = guarded(value) if isinstance(value, torch.Tensor) else (value, None)
+    before = {name: memory.clone() for name, memory in memories.items() if memory is not None}
+    assert getattr(ops, operator)(*call.values()) is None
+
+    for name, old in before.items():
+        memory = memories[name]
+        assert torch.equal(bits(memory[:GUARD]), bits(old[:GUARD])), f"{name}: written before its first element"
+        assert torch.equal(bits(memory[-GUARD:]), bits(old[-GUARD:])), f"{name}: written past its last element"
+        if name not in truth:
+            assert torch.equal(bits(call[name]), bits(arguments[name])), f"{name}: changed, but not declared written"
+            continue
+        answer = truth[name].double()
+        floor = HALF_STEP * answer.abs().max()
+        allowed = 2 * (half[name].double() - answer).abs().max() + floor
+        assert call[name].isfinite().all(), f"{name}: elements left unwritten"
+        assert (call[name].double() - answer).abs().max() <= allowed, name
+
+
+@pytest.mark.parametrize(("operator", "sizes"), [case for case in CASES if "add_rms_norm" in case.values[0]])
+def test_the_stored_sum_is_exact(ops, operator, sizes):
+    arguments = samples.make(operator, sizes).arguments
+    expected = getattr(reference, operator)(**arguments)["residual"]
+    getattr(ops, operator)(*arguments.values())
+    assert torch.equal(arguments["residual"], expected)
+
+
+@pytest.mark.parametrize(("operator", "sizes"), [case for case in CASES if "gem" not in case.values[0]])
+def test_norms_round_where_the_contract_does(ops, operator, sizes):
+    """Two half-precision steps at most in any element, and the very same bits in nearly all.
+
+    A rounding left out or added on the way changes about every second element.
+    """
+    arguments = samples.make(operator, sizes).arguments
+    expected = getattr(reference, operator)(**arguments)
+    getattr(ops, operator)(*arguments.values())
+    for name, value in expected.items():
+        torch.testing.assert_close(arguments[name], value, rtol=2 * HALF_STEP, atol=1e-6)
+        assert (arguments[name] != value).sum() <= max(1, value.numel() // 50), name
+
+
+@pytest.mark.parametrize("operator", [name for name in samples.SIZES if "norm" in name])
+def test_each_epsilon_is_where_it_belongs(ops, operator):
+    arguments = samples.make(operator).arguments
+    for epsilon, value in (("eps", 0.5), ("eps1", 0.5), ("eps2", 2.0)):
+        if epsilon in arguments:
+            arguments[epsilon] = value
+    expected = getattr(reference, operator)(**arguments)
+    getattr(ops, operator)(*arguments.values())
+    for name, value in expected.items():
+        torch.testing.assert_close(arguments[name], value, rtol=4 * HALF_STEP, atol=2e-3)
+
+
+@pytest.mark.parametrize("operator", samples.SIZES)
+def test_the_same_call_gives_the_same_bits(ops, operator):
+    first, second = samples.make(operator).arguments, samples.make(operator).arguments
+    getattr(ops, operator)(*first.values())
+    getattr(ops, operator)(*second.values())
+    for name in written(ops, operator):
+        assert torch.equal(first[name], second[name])
+
+
+@pytest.mark.parametrize("operator", ["esimd_gemv_int4", "esimd_gemm_int4_pgrp"])
+def test_every_nibble_and_sign_decodes(ops, operator):
+    """One-hot inputs read the weights back: w[n, k] for each k, exactly."""
+    weight = torch.arange(256, dtype=torch.uint8).reshape(4, 64)
+    scale = torch.tensor([[0.5], [-0.25], [6e-8], [-3.0]]).half()
+    expected = reference.int4_weight(weight, scale, torch.float32).half()
+    for k in range(128):
+        token = torch.zeros(1, 128).half()
+        token[0, k] = 1
+        output = samples.poison(1, 4)
+        getattr(ops, operator)(token, weight, scale, output)
+        assert torch.equal(output[0], expected[:, k])
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"), [("esimd_gemv_int4", 7 * HALF_STEP), ("esimd_gemm_int4_pgrp", 8 * HALF_STEP)]
+)
+def test_only_the_gemm_rounds_each_weight(ops, operator, expected):
+    """7 * (1 + step) - 7: the first product is 7 + 8 steps once it is rounded to half."""
+    weight = torch.tensor([[0x1F] * 128], dtype=torch.uint8)  # low nibble 15, high nibble 1: 7 and -7
+    scale = torch.tensor([[1 + HALF_STEP, 1.0]]).half()
+    token = torch.zeros(1, 256).half()
+    token[0, 0], token[0, 129] = 1, 1  # 7 of the first group, -7 of the second
+    output = samples.poison(1, 1)
+    getattr(ops, operator)(token, weight, scale, output)
+    assert output.item() == expected
+
+
+@pytest.mark.parametrize(("operator", "source"), [("esimd_rms_norm", "input"), ("esimd_rms_norm_gated", "z")])
+def test_an_output_may_be_its_own_input(ops, operator, source):
+    arguments = samples.make(operator, (5, 257)).arguments
+    expected = getattr(reference, operator)(**arguments)["output"]
+    arguments["output"] = arguments[source]
+    getattr(ops, operator)(*arguments.values())
+    torch.testing.assert_close(arguments["output"], expected, rtol=2 * HALF_STEP, atol=1e-6)
+
+
+def test_out_may_be_the_raw_hidden_state(ops):
+    arguments = samples.make("esimd_norm_add_norm", (3, 4100)).arguments
+    expected = reference.esimd_norm_add_norm(**arguments)["out"]
+    arguments["out"] = arguments["h2_raw"]
+    ops.esimd_norm_add_norm(*arguments.values())
+    torch.testing.assert_close(arguments["out"], expected, rtol=2 * HALF_STEP, atol=1e-6)
+
+
+@pytest.mark.parametrize(("operator", "source"), [("esimd_rms_norm", "input"), ("esimd_gemv_int4", "input")])
+def test_a_nan_is_not_swallowed(ops, operator, source):
+    arguments = samples.make(operator).arguments
+    arguments[source][0, 5] = torch.nan
+    arguments["output"].zero_()
+    getattr(ops, operator)(*arguments.values())
+    assert arguments["output"].isnan().all()
+
+
+def test_no_rows_is_no_work(ops):
+    empty = torch.empty(0, 64).half()
+    ops.esimd_rms_norm(empty, torch.empty_like(empty), torch.ones(64).half(), 1e-6)
+    weight, scale = samples.int4_matrix(16, 128)
+    ops.esimd_gemm_int4_pgrp(torch.empty(0, 128).half(), weight, scale, torch.empty(0, 16).half())

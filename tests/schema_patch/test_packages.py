@@ -1,0 +1,152 @@
+"""Which files of a directory, a wheel or a path are libraries, and whose."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+from elf_files import VOID, build
+
+from schema_patch import packages
+from schema_patch.model import ToolError
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return build(tmp_path_factory.mktemp("library"), [VOID]).read_bytes()
+
+
+def put(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def names(found: packages.Found, root: Path) -> list[str]:
+    return [os.path.relpath(library.path, root) for library in found.libraries]
+
+
+def wheel(path: Path, members: dict[str, bytes]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_libraries_are_found_by_name_and_content(tmp_path: Path, library: bytes) -> None:
+    for name in ("a/_C.cpython-311-x86_64-linux-gnu.so", "a/libx.so.8", "a/b/libx.so.1.2.3", "z.so", "old.so.bak"):
+        put(tmp_path / name, library)
+    for name in ("program", "core.obj", "x.so.debug"):
+        put(tmp_path / name, library)
+    put(tmp_path / "notes.so.txt", b"text")
+    put(tmp_path / "script.so", b"INPUT ( libm.so.6 )")
+    (tmp_path / "folder.so").mkdir()
+    os.mkfifo(tmp_path / "pipe.so")
+    found = packages.find(str(tmp_path))
+    assert names(found, tmp_path) == [
+        "a/_C.cpython-311-x86_64-linux-gnu.so", "a/b/libx.so.1.2.3", "a/libx.so.8", "old.so.bak", "z.so",
+    ]  # fmt: skip
+    assert [(os.path.basename(path), why) for path, why in found.skipped] == [
+        ("script.so", "a text file (a linker script?)")
+    ]
+    assert found.errors == []
+    assert not any(library.named for library in found.libraries)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7f", b"\x7fEL", b"\x7eELF\x02\x01\x01" + bytes(57), b"\x00" * 100])
+def test_a_library_that_lost_its_head_is_an_error_and_the_rest_is_found(
+    tmp_path: Path, library: bytes, data: bytes
+) -> None:
+    put(tmp_path / "bad.so", data)
+    put(tmp_path / "good.so", library)
+    found = packages.find(str(tmp_path))
+    assert names(found, tmp_path) == ["good.so"]
+    assert [error.where and error.where.path for error in found.errors] == [str(tmp_path / "bad.so")]
+
+
+def test_links_are_followed_once(tmp_path: Path, library: bytes) -> None:
+    put(tmp_path / "z.so.8", library)
+    (tmp_path / "a.so").symlink_to("z.so.8")
+    (tmp_path / "again").symlink_to(tmp_path)
+    put(tmp_path.parent / f"{tmp_path.name}-outside" / "data", library)
+    (tmp_path / "m.so").symlink_to(f"../{tmp_path.name}-outside/data")
+    (tmp_path / "dangling.so").symlink_to("nowhere")
+    found = packages.find(str(tmp_path))
+    assert names(found, tmp_path) == ["m.so", "z.so.8"]
+    assert [error.message for error in found.errors] == ["cannot be read: No such file or directory"]
+
+
+def test_a_record_says_who_owns_a_library(tmp_path: Path, library: bytes) -> None:
+    site = tmp_path / "lib" / "site-packages"
+    for name in ("pkg/_C.so", "other.so"):
+        put(site / name, library)
+    put(tmp_path / "lib" / "liby.so", library)
+    put(site / "My.Pkg_x-1.2+xpu.dist-info" / "RECORD", b'pkg/_C.so,sha256=x,1\n"../liby.so",,\npkg/__init__.py,,\n')
+    owners = {os.path.basename(lib.path): lib.owner for lib in packages.find(str(tmp_path)).libraries}
+    owner = packages.Owner("my-pkg-x", "1.2+xpu")
+    assert owners == {"_C.so": owner, "liby.so": owner, "other.so": None}
+    assert str(owner) == "my-pkg-x 1.2+xpu"
+
+
+def test_a_wheel_is_read_member_by_member(tmp_path: Path, library: bytes) -> None:
+    members = {
+        "pkg/_C.so": library,
+        "pkg/x.py": b"",
+        "pkg-1.0.dist-info/RECORD": b"",
+        "pkg.libs/liby-1234.so.2": library,
+    }
+    path = wheel(tmp_path / "dist" / "pkg-1.0-py3-none-any.whl", members)
+    found = packages.find(str(path))
+    assert names(found, path) == ["pkg.libs/liby-1234.so.2", "pkg/_C.so"]
+    for one in found.libraries:
+        assert (one.owner, one.named) == (packages.Owner("pkg", "1.0"), True)
+        with packages.local(one) as file:
+            assert Path(file).read_bytes() == library
+        assert not os.path.exists(file)
+    assert names(packages.find(str(tmp_path)), path) == names(found, path)
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.99])
+def test_a_cut_wheel_is_an_error(tmp_path: Path, library: bytes, keep: float) -> None:
+    path = wheel(tmp_path / "p.whl", {"pkg/_C.so": library})
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * keep)])
+    with pytest.raises(ToolError, match="expected a wheel, found a broken archive"):
+        packages.find(str(path))
+
+
+def test_a_damaged_member_is_an_error(tmp_path: Path, library: bytes) -> None:
+    path = wheel(tmp_path / "p.whl", {"pkg/_C.so": library})
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x10
+    path.write_bytes(data)
+    (one,) = packages.find(str(path)).libraries
+    with pytest.raises(ToolError, match="cannot be taken out of its wheel"), packages.local(one):
+        pass
+
+
+def test_an_empty_directory_holds_nothing(tmp_path: Path) -> None:
+    assert packages.find(str(tmp_path)) == packages.Found()
+
+
+def test_what_is_none_of_the_three_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "x.py", b"print()")
+    os.mkfifo(tmp_path / "pipe")
+    for name, says in (("x.py", "begins with b'prin'"), ("pipe", "not a regular file"), ("none", "No such file")):
+        with pytest.raises(ToolError, match=says):
+            packages.find(str(tmp_path / name))
+
+
+def test_an_unreadable_folder_is_an_error_and_the_rest_is_found(tmp_path: Path, library: bytes) -> None:
+    put(tmp_path / "good.so", library)
+    closed = put(tmp_path / "closed" / "x.so", library).parent
+    closed.chmod(0)
+    if os.access(closed, os.R_OK):
+        pytest.skip("root reads everything")
+    found = packages.find(str(tmp_path))
+    closed.chmod(0o700)
+    assert names(found, tmp_path) == ["good.so"]
+    assert len(found.errors) == 1

@@ -1,0 +1,80 @@
+"""The operators of csrc, seen as source, as binary and as torch registers them, are the same and what the table says."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from esimd_ops import native
+from schema_patch import cli, elf, patch, schema, table
+from schema_patch.files import SourceFile
+from schema_patch.model import Verdict
+
+ROOT = Path(__file__).parent.parent
+REGISTRATION = ROOT / "csrc" / "registration.cpp"
+KNOWN = table.load()
+
+
+def source() -> dict[str, schema.Schema]:
+    unit = patch.examine(SourceFile("registration.cpp", REGISTRATION, REGISTRATION.read_bytes()), KNOWN)
+    assert not unit.findings
+    assert not unit.errors
+    assert all(operator.judgement.verdict is Verdict.RIGHT for operator in unit.operators)
+    return {operator.schema.op: operator.schema for operator in unit.operators}
+
+
+def test_source_binary_and_registry_agree() -> None:
+    ours = source()
+    assert len(ours) >= 11
+    binary = {found.schema.op: found.schema for found in elf.read(str(native.library_path())).schemas}
+    assert binary == ours
+
+    program = (
+        "import torch; from esimd_ops import native; native.load()\n"
+        "for s in torch._C._jit_get_all_schemas():\n"
+        "    if s.name.startswith('esimd_ops::'): print(s)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    registered = {s.op: s for s in map(schema.parse, done.stdout.splitlines())}
+    assert set(registered) == set(ours)
+    for op, expected in ours.items():
+        effect = KNOWN.effect(expected)
+        assert effect
+        assert registered[op].namespace == "esimd_ops"
+        assert registered[op].args == expected.args
+        assert registered[op].returns == expected.returns == ()
+        assert expected.writes == effect.writes
+
+
+def test_strip_then_apply_gives_back_the_committed_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(ROOT / "csrc", tmp_path / "csrc")
+    before = {path: path.read_bytes() for path in (tmp_path / "csrc").rglob("*") if path.is_file()}
+    assert cli.main(["strip", str(tmp_path / "csrc")]) == 0
+    assert cli.main(["check", str(tmp_path / "csrc")]) == 1
+    stripped = (tmp_path / "csrc" / "registration.cpp").read_bytes()
+    assert stripped != before[tmp_path / "csrc" / "registration.cpp"]
+    assert b"!)" not in stripped
+    for style in ("alias", "void"):
+        assert cli.main(["apply", "--returns", style, str(tmp_path / "csrc")]) == 0
+        assert {path: path.read_bytes() for path in before} == before
+        assert cli.main(["strip", str(tmp_path / "csrc")]) == 0
+    capsys.readouterr()
+
+
+def test_the_patient_is_as_published() -> None:
+    """Every operator of the patient has the published schema, and csrc has the same operators."""
+    operators = {}
+    for path in sorted((ROOT / "examples" / "as_shipped" / "csrc").glob("*.cc")):
+        for operator in patch.examine(SourceFile(path.name, path, path.read_bytes()), KNOWN).operators:
+            operators[operator.schema.op] = operator
+    assert set(operators) == set(source())
+    for op, operator in operators.items():
+        entry = KNOWN.entries[op]
+        assert tuple(a.name for a in operator.schema.args) == entry.arguments
+        if entry.published or op == "esimd_norm_gemv_norm_fp16":
+            assert operator.schema.writes == ()
+            assert operator.judgement.verdict is Verdict.WRONG

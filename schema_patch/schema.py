@@ -12,8 +12,8 @@ Written from the behaviour of `torch._C.parse_schema`, which the tests hold it a
     alias     = '(' [sets] ['!'] ['->' [sets]] ')' | '!'
     sets      = ('*' | ident) {'|' ('*' | ident)}
 
-White space is free between tokens, line breaks only inside parentheses, as in torch. One spelling is read though torch
-only prints it: the numbered set of `Tensor($0! -> )`.
+White space is free between tokens, line breaks only inside parentheses, as in torch. Two spellings are read though torch
+only prints them: the numbered set of `Tensor($0! -> )`, and the type PyObject.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GENERIC = frozenset({"Dict", "Future", "Await", "RRef", "Union"})
 TYPES = GENERIC | frozenset(
     "Tensor int float bool str complex Scalar number SymInt SymBool ScalarType Layout MemoryFormat Device DeviceIndex "
     "Stream Generator Dimname Storage QScheme Quantizer Capsule Any AnyClassType AnyEnumType NoneType "
-    "None ConstQuantizerPtr".split()
+    "None ConstQuantizerPtr PyObject".split()
 )
 
 # The names a default may be.

@@ -39,10 +39,10 @@ class Edit:
 class Effect:
     """What an operator really does: the arguments it writes, in order, and what it returns.
 
-    `returns` is the name of an argument, or one of NOT_ARGUMENTS.
+    `returns` is the name of an argument, or one of NOT_ARGUMENTS; "unknown" where only the writes are known.
     """
 
-    NOT_ARGUMENTS: ClassVar[frozenset[str]] = frozenset({"nothing", "fresh", "private buffer"})
+    NOT_ARGUMENTS: ClassVar[frozenset[str]] = frozenset({"nothing", "fresh", "private buffer", "unknown"})
 
     op: str
     writes: tuple[str, ...]

@@ -53,6 +53,12 @@ class Table:
         writes = tuple(name for name in entry.arguments if name in written)
         return Effect(schema.op, writes, entry.returns, "operator table")
 
+    @property
+    def all_namespaces(self) -> tuple[str, ...]:
+        """Every namespace that an operator of the table may have."""
+        own = {name: None for name in self.namespaces}
+        return tuple(own | {name: None for entry in self.entries.values() for name in entry.namespaces})
+
     def knows(self, name: str) -> bool:
         return name in self.entries or name in self.recognised
 

@@ -1,0 +1,17 @@
+"""Makes operators whose schema does not tell the truth right under torch.compile, in the running process.
+
+    from esimd_ops import guard
+    print(guard.enable())                                   # every namespace of the operator table
+    guard.enable("mylib", writes={"op": ["out"]})           # any other library
+
+For each such operator a *twin* is registered whose schema is true and that calls the operator; a functionalization
+rule makes torch.compile trace the twin in the operator's place. Call sites do not change, eager calls do not change,
+nothing is rebuilt. Needs torch 2.7 or newer. Files: `decide` says what is to be done to an operator, `twins` does it,
+`fakes` keeps the right fake in place, `late` waits for operators that are not loaded yet, `infer` finds out what an
+unknown operator writes, `cache_key` keeps compile caches apart.
+"""
+
+from .api import Guard, disable, enable, status
+from .decide import Action, Decision, GuardError
+
+__all__ = ["Action", "Decision", "Guard", "GuardError", "disable", "enable", "status"]

@@ -1,0 +1,173 @@
+"""enable, disable and status: which operators of which namespaces, and keeping count of what was done."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from schema_patch import schema as grammar
+from schema_patch import table as tables
+from schema_patch.model import Effect
+from schema_patch.schema import Schema
+
+from . import cache_key, fakes, late, twins
+from .decide import Action, Decision, GuardError, decide
+
+EffectOf = Callable[[Schema], Effect | None]
+_lock = threading.RLock()
+_effects: dict[str, EffectOf] = {}  # by namespace
+_decisions: dict[str, Decision] = {}  # by operator
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What the guard did, operator by operator; prints as one line each."""
+
+    decisions: tuple[Decision, ...]
+    pending: tuple[str, ...] = field(default=())  # namespaces without an operator so far
+
+    @property
+    def guarded(self) -> tuple[Decision, ...]:
+        return tuple(d for d in self.decisions if d.action in (Action.GUARDED, Action.CLONED))
+
+    def __str__(self) -> str:
+        lines = [str(decision) for decision in self.decisions]
+        lines += [f"{namespace}: no operators yet; they are guarded when they are loaded" for namespace in self.pending]
+        return "\n".join(lines)
+
+
+def enable(
+    namespace: str | Iterable[str] | None = None,
+    *,
+    table: tables.Table | None = None,
+    writes: Mapping[str, Iterable[str]] | None = None,
+    returns: Mapping[str, str] | None = None,
+    infer: bool = False,
+    samples: Mapping[str, tuple[Any, ...]] | None = None,
+) -> Guard:
+    """Makes the operators of these namespaces right under torch.compile. May be called again, also before they exist.
+
+    namespace: one or several; by default all that the operator table names.
+    table: what each operator does; by default the table that ships with the kit.
+    writes: for a library that the table does not know: operator -> names of the arguments that it writes.
+    returns: operator -> the argument that it hands back, "fresh", or "private buffer" for a tensor that it keeps. Where
+        an operator of `writes` returns a tensor and this says nothing, its result is cloned: always right, one copy.
+    infer: find the written arguments of other operators by running each once on `samples` (operator -> arguments),
+        whose outputs hold what the operator would not write.
+
+    Raises GuardError for an operator of `writes` that does not exist, and where nothing is known of any operator of a
+    namespace. Warns where torch.compile has already compiled: those graphs stay as they are.
+    """
+    known = table or tables.load()
+    names = _namespaces(namespace, known, writes)
+    with _lock:
+        _warn_if_compiled()
+        given = _given(names, writes, returns)
+        if infer:
+            from . import infer as inference
+
+            given.update(inference.effects(names, samples or {}, skip=given))
+        for name in names:
+            _effects[name] = _effect_of(
+                known, {op: e for (space, op), e in given.items() if space == name}, _effects.get(name)
+            )
+            _guard(name)
+            late.watch(name, _guard)
+        result = status(names)
+        missing = [f"{space}::{op}" for space, op in given if f"{space}::{op}" not in _decisions]
+        if missing and not result.pending:
+            raise GuardError(f"no operator {', '.join(missing)} is registered")
+        unknown = [d for d in result.decisions if d.action is Action.UNKNOWN]
+        if unknown and len(unknown) == len(result.decisions):
+            raise GuardError(f"nothing is known of any operator of {', '.join(names)}: {unknown[0]}")
+        return result
+
+
+def disable() -> tuple[str, ...]:
+    """Takes every rule and fake away. Returns the operators concerned.
+
+    Graphs compiled meanwhile keep calling the twins, which is right; torch._dynamo.reset() has them compiled anew.
+    """
+    with _lock:
+        undone = tuple(_decisions)
+        for decision in _decisions.values():
+            twins.uninstall(decision)
+        for namespace in tuple(_effects):
+            late.unwatch(namespace)
+        _decisions.clear()
+        _effects.clear()
+        cache_key.set_digest(None)
+        return undone
+
+
+def status(namespaces: Iterable[str] | None = None) -> Guard:
+    """What the guard has done so far."""
+    names = tuple(_effects) if namespaces is None else tuple(namespaces)
+    found = tuple(d for op, d in sorted(_decisions.items()) if op.partition("::")[0] in names)
+    empty = tuple(name for name in names if not any(d.op.startswith(f"{name}::") for d in found))
+    return Guard(found, empty)
+
+
+def _guard(namespace: str) -> None:
+    """Guards the operators of a namespace that are registered and were not seen before."""
+    with _lock:
+        changed = False
+        for registered in late.registered(namespace):
+            op = f"{registered.name}.{registered.overload_name}" if registered.overload_name else registered.name
+            before = _decisions.get(op)
+            if before is not None and before.action is not Action.UNKNOWN:
+                continue
+            parsed = grammar.parse(str(registered))
+            decision = decide(parsed, _effects[namespace](parsed))
+            if decision.action is Action.NOTHING and fakes.existing(op) == "none" and all(decision.returns):
+                decision = replace(decision, action=Action.FAKE)
+            _decisions[op] = decision  # first, because installing binds operators, which leads here again
+            _decisions[op] = twins.install(decision)
+            changed = True
+        if changed:
+            told = (
+                f"{d.action.value} {d.schema} {d.twin}" for d in _decisions.values() if d.action is not Action.UNKNOWN
+            )
+            cache_key.set_digest(cache_key.digest(told))
+
+
+def _effect_of(known: tables.Table, given: Mapping[str, Effect], before: EffectOf | None) -> EffectOf:
+    def effect(schema: Schema) -> Effect | None:
+        found = given.get(schema.op) or known.effect(schema)
+        return found or (before(schema) if before else None)
+
+    return effect
+
+
+def _given(
+    names: tuple[str, ...], writes: Mapping[str, Iterable[str]] | None, returns: Mapping[str, str] | None
+) -> dict[tuple[str, str], Effect]:
+    """What the caller says of operators, keyed by namespace and name; an operator may be named with its namespace."""
+    found: dict[tuple[str, str], Effect] = {}
+    for op in {**(writes or {}), **(returns or {})}:
+        namespace, _, name = op.rpartition("::")
+        for space in [namespace] if namespace else names:
+            written = tuple((writes or {}).get(op, ()))
+            found[space, name] = Effect(name, written, (returns or {}).get(op, "unknown"), "the caller")
+    return found
+
+
+def _namespaces(
+    namespace: str | Iterable[str] | None, known: tables.Table, writes: Mapping[str, Iterable[str]] | None
+) -> tuple[str, ...]:
+    if namespace is None:
+        if writes:
+            raise GuardError("writes= needs the namespace of the operators: enable('mylib', writes=...)")
+        return known.all_namespaces
+    return (namespace,) if isinstance(namespace, str) else tuple(namespace)
+
+
+def _warn_if_compiled() -> None:
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None and dynamo.counters["frames"]["total"]:
+        message = "torch.compile has compiled before the guard was enabled: those graphs stay as they are; "
+        warnings.warn(message + "call torch._dynamo.reset()", stacklevel=3)

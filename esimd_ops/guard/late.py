@@ -1,0 +1,49 @@
+"""Operators that are loaded after the guard: watches for them, without knowing what is to be done.
+
+Python reaches an operator through its namespace (`torch.ops.mylib.op`), which binds it at first use. That is the moment
+at which it surely exists and has not been traced yet, however its library was loaded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._ops import _OpNamespace
+
+Found = Callable[[str], None]
+
+_watched: dict[str, Found] = {}
+_within = threading.local()
+_bind: Any = _OpNamespace.__getattr__
+
+
+def watch(namespace: str, found: Found) -> None:
+    """Calls found(namespace) whenever an operator of this namespace is bound for the first time."""
+    _watched[namespace] = found
+    _OpNamespace.__getattr__ = _binding  # type: ignore[method-assign]
+
+
+def unwatch(namespace: str) -> None:
+    _watched.pop(namespace, None)
+    if not _watched:
+        _OpNamespace.__getattr__ = _bind  # type: ignore[method-assign]
+
+
+def _binding(self: Any, name: str) -> Any:
+    packet = _bind(self, name)
+    found = _watched.get(self.name)
+    if found is not None and not getattr(_within, "call", False):
+        _within.call = True  # what is found binds operators itself
+        try:
+            found(self.name)
+        finally:
+            _within.call = False
+    return packet
+
+
+def registered(namespace: str) -> list[Any]:
+    """The schemas of a namespace that are registered now. `dir(torch.ops.mylib)` lists only those already bound."""
+    return [s for s in torch._C._jit_get_all_schemas() if s.name.startswith(f"{namespace}::")]

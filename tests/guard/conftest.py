@@ -1,0 +1,26 @@
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `oplib`
+
+
+@pytest.fixture(autouse=True)
+def no_compile_cache():
+    """A cached graph would be served whatever the guard does."""
+    with torch.compiler.config.patch(force_disable_caches=True):
+        yield
+
+
+@pytest.fixture
+def guarded():
+    import oplib
+
+    from esimd_ops import guard
+
+    torch._dynamo.utils.counters.clear()
+    yield guard.enable(oplib.NAMESPACE, writes=oplib.WRITES, returns=oplib.RETURNS)
+    guard.disable()
+    torch._dynamo.reset()

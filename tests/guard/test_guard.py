@@ -1,0 +1,220 @@
+"""What enable says and refuses, and that it holds whichever comes first: guard, operator or somebody's fake."""
+
+from __future__ import annotations
+
+import oplib
+import pytest
+import torch
+
+from esimd_ops import guard
+from esimd_ops.guard import Action, GuardError, late
+
+
+@pytest.fixture
+def scratch():
+    """A fresh namespace whose operators can be defined during a test."""
+    name = f"scratch{scratch_count()}"
+    library = torch.library.Library(name, "FRAGMENT")
+    yield name, library
+    guard.disable()
+    torch._dynamo.reset()
+    library._destroy()
+
+
+def scratch_count(count=[0]) -> int:  # noqa: B006  on purpose: a new name for each test
+    count[0] += 1
+    return count[0]
+
+
+def plain(library: torch.library.Library, name: str = "op", fake: bool = True) -> None:
+    library.define(f"{name}(Tensor x, Tensor output) -> Tensor")
+    library.impl(name, lambda x, output: output.copy_(x * 2), "CPU")
+    if fake:
+        lying(library, name)
+
+
+def lying(library: torch.library.Library, name: str = "op") -> None:
+    torch.library.register_fake(f"{library.ns}::{name}", lambda x, output: torch.empty_like(output), lib=library)
+
+
+def program(namespace: str, name: str = "op"):
+    def run(x: torch.Tensor) -> torch.Tensor:
+        output = torch.zeros_like(x)
+        returned = getattr(getattr(torch.ops, namespace), name)(x, output)
+        return returned + output
+
+    return run
+
+
+def test_it_tells_what_it_did_operator_by_operator(guarded: guard.Guard) -> None:
+    actions = {d.op.split("::")[1]: d.action for d in guarded.decisions}
+    assert actions == {
+        "plain": Action.GUARDED, "no_fake": Action.GUARDED, "alias": Action.GUARDED, "void": Action.GUARDED, "two": Action.GUARDED,
+        "in_place": Action.GUARDED, "keyword": Action.GUARDED, "lists": Action.GUARDED, "optional": Action.GUARDED,
+        "kept": Action.CLONED, "right": Action.NOTHING, "number": Action.UNKNOWN,
+    }  # fmt: skip
+    assert "liars::two: guarded: writes 'o1' undeclared; only 'o0' declared" in str(guarded)
+    assert "liars::number: unknown: not in the operator table" in str(guarded)
+
+
+def test_twice_is_once(guarded: guard.Guard) -> None:
+    again = guard.enable(oplib.NAMESPACE, writes=oplib.WRITES, returns=oplib.RETURNS)
+    assert again == guarded
+    assert oplib.outcome(oplib.PROGRAMS["plain-buffer_read"], "inductor") == "right"
+
+
+def test_disable_takes_it_back(scratch) -> None:
+    name, library = scratch
+    plain(library)
+    assert oplib.outcome(program(name), "inductor") == "wrong"
+    guard.enable(name, writes={"op": ["output"]}, returns={"op": "output"})
+    assert oplib.outcome(program(name), "inductor") == "right"
+    assert guard.disable() == (f"{name}::op",)
+    assert oplib.outcome(program(name), "inductor") == "wrong"
+    guard.enable(name, writes={"op": ["output"]}, returns={"op": "output"})
+    assert oplib.outcome(program(name), "inductor") == "right"
+
+
+@pytest.mark.parametrize(
+    "order", ["guard, operator, fake", "operator, guard, fake", "operator, fake, guard", "operator, guard"]
+)
+def test_whichever_comes_first(scratch, order: str) -> None:
+    name, library = scratch
+    for step in order.split(", "):
+        if step == "guard":
+            guard.enable(name, writes={"op": ["output"]}, returns={"op": "output"})
+        elif step == "operator":
+            plain(library, fake=False)
+        else:
+            getattr(torch.ops, name).op  # noqa: B018  Python binds it, as every framework does before it registers a fake
+            lying(library)
+    assert oplib.outcome(program(name), "inductor") == "right"
+    assert guard.status([name]).decisions[0].action is Action.GUARDED
+
+
+def test_pending_is_said(scratch) -> None:
+    name, library = scratch
+    found = guard.enable(name, writes={"op": ["output"]})
+    assert found.pending == (name,)
+    assert "they are guarded when they are loaded" in str(found)
+    plain(library)
+    assert oplib.outcome(program(name), "inductor") == "right"
+    assert guard.status([name]).pending == ()
+
+
+def test_a_later_operator_of_the_same_library(scratch) -> None:
+    name, library = scratch
+    plain(library, "first")
+    guard.enable(name, writes={"first": ["output"]}, returns={"first": "output"})
+    assert oplib.outcome(program(name, "first"), "inductor") == "right"
+    plain(library, "second")
+    guard.enable(name, writes={"second": ["output"]}, returns={"second": "output"})
+    assert oplib.outcome(program(name, "second"), "inductor") == "right"
+    assert oplib.outcome(program(name, "first"), "inductor") == "right"
+
+
+def test_without_returns_the_result_is_cloned(scratch) -> None:
+    name, library = scratch
+    plain(library)
+    found = guard.enable(name, writes={"op": ["output"]})
+    assert found.decisions[0].action is Action.CLONED
+    assert oplib.outcome(program(name), "inductor") == "right"
+
+
+def test_inference(scratch) -> None:
+    name, library = scratch
+    plain(library)
+    library.define("kept(Tensor x) -> Tensor")
+    buffer = torch.zeros(4)
+    library.impl("kept", lambda x: buffer.copy_(x), "CPU")
+    library.define("fresh(Tensor x) -> Tensor")
+    library.impl("fresh", lambda x: x * 2, "CPU")
+    library.define("view(Tensor x) -> Tensor")
+    library.impl("view", lambda x: x[1:], "CPU")
+    x, poison = torch.arange(4.0), torch.full((4,), torch.nan)
+    found = guard.enable(name, infer=True, samples={"op": (x, poison), "kept": (x,), "fresh": (x,)})
+    actions = {d.op.split("::")[1]: d.action for d in found.decisions}
+    assert actions == {"op": Action.GUARDED, "kept": Action.CLONED, "fresh": Action.NOTHING, "view": Action.UNKNOWN}
+    assert oplib.outcome(program(name), "inductor") == "right"
+    assert poison.isnan().all()  # the caller's sample is left alone
+    with pytest.raises(GuardError, match="returns a view of its argument 'x'"):
+        guard.enable(name, infer=True, samples={"view": (x,)})
+    with pytest.raises(GuardError, match="no operator gone is registered"):
+        guard.enable(name, infer=True, samples={"gone": (x,)})
+
+
+def test_what_it_refuses(scratch) -> None:
+    name, library = scratch
+    plain(library)
+    library.define("mixed(Tensor x, Tensor(a!) o) -> (Tensor(a!), Tensor)")
+    library.impl("mixed", lambda x, o: (o.copy_(x), x + 1), "CPU")
+    torch.library.register_fake(f"{name}::mixed", lambda x, o: (o, torch.empty_like(x)), lib=library)
+    library.define("count(Tensor x, int n) -> ()")
+    library.impl("count", lambda x, n: None, "CPU")
+    found = guard.enable(name, writes={"op": ["out"], "mixed": ["o"], "count": ["n"]})
+    reasons = {d.op.split("::")[1]: (d.action, d.reason) for d in found.decisions}
+    assert reasons["op"] == (
+        Action.REFUSED,
+        f"it has no argument 'out'; its schema is {name}::op(Tensor x, Tensor output) -> Tensor",
+    )
+    assert reasons["mixed"] == (Action.REFUSED, "some of its results are arguments and others are new tensors")
+    assert reasons["count"] == (Action.REFUSED, "argument 'n' is no tensor: its type is int")
+    outcome = oplib.outcome(lambda x: getattr(torch.ops, name).mixed(x, torch.zeros(4))[1], "aot_eager")
+    assert outcome.startswith("refused") or f"{name}::mixed: the guard cannot make it right" in outcome
+
+
+def test_clear_errors(scratch) -> None:
+    name, library = scratch
+    library.define("unknown(Tensor x) -> Tensor")
+    with pytest.raises(GuardError, match=f"nothing is known of any operator of {name}: .*writes=, or infer=True"):
+        guard.enable(name)
+    with pytest.raises(GuardError, match=f"no operator {name}::gone is registered"):
+        guard.enable(name, writes={"gone": ["x"]})
+    with pytest.raises(GuardError, match="writes= needs the namespace"):
+        guard.enable(writes={"op": ["x"]})
+
+
+def test_it_warns_after_a_compilation(scratch) -> None:
+    name, library = scratch
+    plain(library)
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    with pytest.warns(UserWarning, match="torch.compile has compiled before the guard was enabled"):
+        guard.enable(name, writes={"op": ["output"]})
+
+
+def test_twins_do_not_collide() -> None:
+    from esimd_ops.guard.decide import twin_name
+    from schema_patch import schema
+
+    names = {
+        twin_name(schema.parse(f"{op}(Tensor x) -> ()"))
+        for op in ("a_b::c", "a::b_c", "a::b.c", "a::b_dot_c", "a__b::c")
+    }
+    assert len(names) == 5
+
+
+def test_an_overload(scratch) -> None:
+    name, library = scratch
+    library.define("op.fast(Tensor x, Tensor output) -> Tensor")
+    library.impl("op.fast", lambda x, output: output.copy_(x * 2), "CPU")
+    found = guard.enable(name, writes={"op.fast": ["output"]}, returns={"op.fast": "output"})
+    assert [d.action for d in found.decisions] == [Action.GUARDED]
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        output = torch.zeros_like(x)
+        getattr(torch.ops, name).op.fast(x, output)
+        return output + 1
+
+    assert oplib.outcome(run, "inductor") == "right"
+
+
+def test_the_table_covers_its_namespaces() -> None:
+    found = guard.enable()
+    try:
+        assert {"custom_esimd_kernels_vllm", "esimd_topk_v2", "esimd_ops"} <= {
+            *found.pending,
+            *(d.op.split("::")[0] for d in found.decisions),
+        }
+        assert all(late.registered(space) == [] for space in found.pending)
+    finally:
+        guard.disable()

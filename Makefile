@@ -2,6 +2,8 @@
 #   make run                  heal the patient, step by step
 #   make run SOURCE=DIR       patch and check a tree of your own
 #   make test                 every test
+#   make bench                ratios against what a user would use instead; takes minutes
+#   make test-vllm            the soak against a real vLLM on this CPU; fetches it once
 #   make lint                 style, types, import contracts
 
 PYTHON ?= python3
@@ -16,7 +18,9 @@ PIP := $(PY) -m pip --disable-pip-version-check
 TORCH_WORDS := $(if $(findstring torch,$(TORCH)),$(TORCH),torch==$(TORCH))
 SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
 
-.PHONY: run test lint clean
+VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
+
+.PHONY: run test test-vllm bench lint clean
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py --returns $(RETURNS) $(SOURCE)
@@ -24,6 +28,12 @@ run: $(VENV)/.kit
 test: $(VENV)/.test
 	$(PY) -m pytest
 	$(MAKE) lint
+
+test-vllm: $(VENV)/.test
+	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
+
+bench: $(VENV)/.test
+	$(PY) tests/soak/bench_soak.py
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -118,8 +118,8 @@ def _buffers(decision: Decision, bind: Binder, args: tuple[Any, ...], kwargs: di
     if any(buffer is None for buffer in buffers):
         missing = decision.returns[buffers.index(None)]
         raise GuardError(
-            f"{decision.op}: cannot be compiled with '{missing}' left out: the result is then new, and with the argument "
-            "it is that argument. Pass a buffer."
+            f"{decision.op}: cannot be compiled with '{missing}' left out: the result is then new, and with the "
+            "argument it is that argument. Pass a buffer."
         )
     return buffers
 

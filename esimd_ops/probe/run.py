@@ -1,0 +1,112 @@
+"""Probes operators, a fresh process for each, and makes a Report of what was seen. Imports no torch.
+
+PB101  silently wrong under torch.compile
+PB102  torch.compile refuses to trace it (warning)
+PB103  a captured graph replays stale, foreign or no results
+PB104  the process ended while the operator was probed
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
+
+from .child import Answer, Order
+
+ANSWER_S = 600.0
+
+
+def probe(
+    orders: Iterable[Order], step: Callable[[str], None] = lambda _: None, keep: str | None = None
+) -> tuple[Report, dict[str, Answer]]:
+    """The report, and what was seen of each operator. `keep`: a directory for the graphs that are wrong."""
+    checked: list[Checked] = []
+    findings: list[Finding] = []
+    errors: list[ToolError] = []
+    answers: dict[str, Answer] = {}
+    for order in orders:
+        place = Location(f"torch.ops.{order.namespace}")
+        step(order.op)
+        answer, end = _ask(order)
+        if end:
+            findings.append(Finding("PB104", place, order.op, end))
+            checked.append(Checked(order.op, place, "", Verdict.WRONG, end))
+        elif answer.failed:
+            errors.append(ToolError(f"{order.op}: {answer.failed}", place))
+        else:
+            answers[order.op] = answer
+            found = list(_findings(order.op, place, answer))
+            findings += found
+            checked.append(Checked(order.op, place, answer.schema, _verdict(found), _summary(answer)))
+            if keep:
+                _keep(Path(keep), order.op, answer)
+    return Report(tuple(checked), tuple(findings), tuple(errors)), answers
+
+
+def _ask(order: Order) -> tuple[Answer, str]:
+    read, write = os.pipe()
+    # A cached graph would hide what this build does.
+    environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "esimd_ops.probe.child", str(write)], stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(write,), env=environment,
+    )  # fmt: skip
+    os.close(write)
+    try:
+        _, errors = process.communicate(msgspec.json.encode(order), timeout=ANSWER_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return Answer(), "no answer in time; the process was stopped"
+    with os.fdopen(read, "rb") as stream:
+        data = stream.read()
+    if process.returncode < 0:
+        return Answer(), f"ended by signal {-process.returncode}"
+    if not data:
+        raise ToolError(
+            f"the probing process failed:\n{errors.decode('utf-8', 'replace').strip()}", f"torch.ops.{order.namespace}"
+        )
+    return msgspec.json.decode(
+        data, type=Answer
+    ), f"ended with exit code {process.returncode}" if process.returncode else ""
+
+
+def _findings(op: str, place: Location, answer: Answer) -> Iterable[Finding]:
+    for stage in ("functionalized", "inductor"):
+        wrong = [seen for seen in answer.seen if seen.stage == stage and seen.silent]
+        if wrong:
+            programs = ", ".join(f"{seen.program} ({seen.outcome})" for seen in wrong)
+            yield Finding("PB101", place, op, f"{stage}: {programs}: {wrong[0].detail}")
+    refused = [seen for seen in answer.seen if seen.outcome == "refused" and seen.stage != "replay"]
+    if refused:
+        yield Finding("PB102", place, op, f"{refused[0].program}: {refused[0].detail}", Severity.WARNING)
+    for seen in answer.seen:
+        if seen.stage == "replay" and (seen.silent or seen.outcome == "refused"):
+            yield Finding("PB103", place, op, f"graph replay: {seen.outcome} {seen.detail}".rstrip())
+
+
+def _verdict(findings: list[Finding]) -> Verdict:
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return Verdict.WRONG
+    return Verdict.NEEDS_GUARD if findings else Verdict.RIGHT
+
+
+def _summary(answer: Answer) -> str:
+    right = sum(seen.outcome == "right" for seen in answer.seen)
+    return f"{right} of {len(answer.seen)} right"
+
+
+def _keep(folder: Path, op: str, answer: Answer) -> None:
+    """The graphs that gave wrong results, as files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for seen in answer.seen:
+        if seen.text:
+            suffix = "py" if seen.stage == "inductor" else "txt"
+            (folder / f"{op}.{seen.program.replace(' ', '-')}.{seen.stage}.{suffix}").write_text(seen.text)

@@ -1,0 +1,5 @@
+"""`python -m esimd_soak`."""
+
+from .cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,227 @@
+"""Speculative decoding: the origin report's numbers from every source, every kind of collapse told apart, the matrix."""
+
+import json
+import math
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running import Soak, plan
+from server import Faults, Served, healthy, stale
+
+from esimd_soak import acceptance, watch
+from esimd_soak.acceptance import Counts
+from schema_patch.model import ToolError
+
+# Run B and run C of the origin report: accepted, draft tokens, drafts, positions.
+B = Counts(2680, 8040, 6908, (2443, 2315, 2150))
+C = Counts(6618, 19854, 31, (31, 0, 0))
+
+
+def bench(counts: Counts) -> str:
+    return json.dumps(
+        {
+            "completed": 8,
+            "spec_decode_acceptance_rate": 100 * counts.rate,
+            "spec_decode_acceptance_length": counts.length,
+            "spec_decode_num_drafts": counts.drafts,
+            "spec_decode_draft_tokens": counts.draft_tokens,
+            "spec_decode_accepted_tokens": counts.accepted,
+            "spec_decode_per_position_acceptance_rates": list(counts.positions),
+        }
+    )
+
+
+def console(counts: Counts) -> str:
+    rows = [
+        ("Acceptance rate (%):", f"{100 * counts.rate:.2f}"),
+        ("Acceptance length:", f"{counts.length:.2f}"),
+        ("Drafts:", counts.drafts),
+        ("Draft tokens:", counts.draft_tokens),
+        ("Accepted tokens:", counts.accepted),
+    ]
+    lines = ["============ Serving Benchmark Result ============", "Successful requests:                     8"]
+    lines += ["---------------Speculative Decoding---------------", *(f"{a:<40} {b:<10}" for a, b in rows)]
+    lines += ["Per-position acceptance (%):"]
+    lines += [f"{f'  Position {i}:':<40} {100 * p:<10.2f}" for i, p in enumerate(counts.positions)]
+    return "\n".join([*lines, "=" * 50])
+
+
+def log(*intervals: Counts) -> str:
+    return "\n".join(
+        "(APIServer pid=1) INFO 09-01 12:00:00 [metrics.py:100] SpecDecoding metrics: "
+        f"Mean acceptance length: {c.length:.2f}, Accepted throughput: 1.00 tokens/s, "
+        f"Drafted throughput: 2.00 tokens/s, Accepted: {c.accepted} tokens, Drafted: {c.draft_tokens} tokens, "
+        f"Per-position acceptance rate: {', '.join(f'{p:.3f}' for p in c.positions)}, "
+        f"Avg Draft acceptance rate: {100 * c.rate:.1f}%"
+        for c in intervals
+    )
+
+
+def page(counts: Counts) -> str:
+    labels = 'engine="0",model_name="m"'
+    lines = []
+    for name, value in (
+        ("num_drafts", counts.drafts),
+        ("num_draft_tokens", counts.draft_tokens),
+        ("num_accepted_tokens", counts.accepted),
+    ):
+        lines += [f"# TYPE vllm:spec_decode_{name} counter", f"vllm:spec_decode_{name}_total{{{labels}}} {value:.1f}"]
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos"
+    lines.append(f"# TYPE {name} counter")
+    lines += [f'{name}_total{{{labels},position="{i}"}} {v:.1f}' for i, v in enumerate(counts.per_position)]
+    lines.append(f'{name}_created{{{labels},position="0"}} 1.78e+09')
+    return "\n".join([*lines, "# HELP other words", "# TYPE other gauge", "other 3"]) + "\n"
+
+
+@pytest.mark.parametrize("write", [bench, console, log, page])
+def test_origin_numbers_from_every_source(soak: Soak, tmp_path: Path, write: object) -> None:
+    (tmp_path / "b").write_text(write(B))  # type: ignore[operator]
+    (tmp_path / "c").write_text(write(C))  # type: ignore[operator]
+    assert soak("acceptance", tmp_path / "b") == 0
+    assert "6,908 of 8,040 draft tokens in 2,680 drafts = 85.92 %, length 3.58" in soak.out
+    assert "position 0: 91." in soak.out
+    assert "healthy" in soak.out
+    assert soak("acceptance", tmp_path / "c") == 1
+    assert "31 of 19,854 draft tokens in 6,618 drafts = 0.16 %, length 1.00" in soak.out
+    assert "position 0: 0.47 %" in soak.out or write is log  # the log prints three digits: 0.005
+    assert "position 1: 0.00 %, given the one before 0.00 %" in soak.out
+    assert "collapse: every position is rejected from the first step" in soak.out
+    assert "stale" in soak.out
+
+
+def test_origin_positions_of_run_b() -> None:
+    assert [f"{100 * p:.2f}" for p in B.positions] == ["91.16", "86.38", "80.22"]
+    assert [f"{100 * p:.1f}" for p in B.conditional] == ["91.2", "94.8", "92.9"]
+
+
+def test_baseline_against_candidate(soak: Soak, tmp_path: Path) -> None:
+    (tmp_path / "b").write_text(bench(B))
+    (tmp_path / "c").write_text(console(C))
+    assert soak("acceptance", "--baseline", tmp_path / "b", "--candidate", tmp_path / "c") == 1
+    for code in ("acceptance-rate", "acceptance-collapse", "acceptance-position"):
+        assert code in soak.out
+    assert soak("acceptance", "--baseline", tmp_path / "b", "--candidate", tmp_path / "b") == 0
+    assert "no fall beyond the limit" in soak.out
+    assert soak("acceptance", tmp_path / "b", "--min-rate", 0.9) == 1
+    assert soak("acceptance", "--baseline", tmp_path / "b") == 2
+
+
+def test_deltas_around_a_workload(soak: Soak, tmp_path: Path) -> None:
+    (tmp_path / "before").write_text(page(B))
+    (tmp_path / "after").write_text(page(B + C))
+    assert soak("acceptance", tmp_path / "after", "--before", tmp_path / "before") == 1
+    assert "31 of 19,854" in soak.out
+    assert soak("acceptance", tmp_path / "before", "--before", tmp_path / "after") == 2
+    assert "restarted in between" in soak.err
+    assert soak("acceptance", tmp_path / "before", "--before", tmp_path / "before") == 2
+    assert "was there a workload?" in soak.err
+
+
+@pytest.mark.parametrize(
+    ("counts", "kind"),
+    [
+        (B, "healthy"),
+        (C, "collapse"),
+        (Counts(165, 495, 0, (0, 0, 0)), "collapse"),
+        (Counts(1000, 3000, 830, (820, 10, 0)), "later positions collapse"),
+        (Counts(1000, 3000, 300, (200, 70, 30)), "low"),
+        (Counts(1000, 3000, 100, (100, 0, 0)), "low"),
+        (Counts(100, 100, 64, ()), "healthy"),
+    ],
+)
+def test_kinds_of_collapse_are_told_apart(counts: Counts, kind: str) -> None:
+    assert acceptance.diagnose(counts)[0] == kind
+
+
+def test_a_fall_with_load_is_no_replay_defect() -> None:
+    alone, crowd = Counts(1000, 3000, 1161, (600, 361, 200)), Counts(10000, 30000, 2910, (2000, 700, 210))
+    kind, words = acceptance.diagnose(alone + crowd, [(1, alone), (48, crowd)])
+    assert kind == "falls with load"
+    assert "38.7% at 1 in flight, 9.7% at 48" in words
+    assert acceptance.diagnose(C + C, [(1, C), (48, C)])[0] == "collapse"
+
+
+def test_when_it_died(soak: Soak, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(log(B, B, C, C))
+    soak("acceptance", tmp_path / "log")
+    assert "died at interval 3 of 4" in soak.out
+    (tmp_path / "log").write_text(log(C, C))
+    assert soak("acceptance", tmp_path / "log") == 1
+    assert "dead in all 2 intervals, from the first on" in soak.out
+    nothing = log(C).replace("Accepted: 31 tokens, Drafted: 19854", "Accepted: 0 tokens, Drafted: 0")
+    (tmp_path / "log").write_text(nothing)
+    assert soak("acceptance", tmp_path / "log") == 2
+    assert "nothing measured" in soak.err
+
+
+@pytest.mark.parametrize("text", ["", "hello", '{"completed": 8}', "{", "--Speculative Decoding--\nDrafts: 3"])
+def test_what_says_nothing_is_not_clean(soak: Soak, tmp_path: Path, text: str) -> None:
+    (tmp_path / "x").write_text(text)
+    assert soak("acceptance", tmp_path / "x") == 2
+    assert "expected" in soak.err
+
+
+@given(
+    st.lists(st.integers(0, 500), min_size=1, max_size=6).map(lambda x: sorted(x, reverse=True)), st.integers(500, 900)
+)
+def test_conditionals_multiply_to_the_plain_series(accepted: list[int], drafts: int) -> None:
+    counts = Counts(drafts, drafts * len(accepted), sum(accepted), tuple(accepted))
+    product = 1.0
+    for plain, given_before in zip(counts.positions, counts.conditional, strict=True):
+        product = 0.0 if math.isnan(given_before) else product * given_before
+        assert product == pytest.approx(plain)
+    assert counts.length == pytest.approx(1 + sum(counts.positions))
+    assert acceptance.of_bench(bench(counts)).accepted == counts.accepted
+    assert acceptance.of_counters(watch.counters(page(counts))) == counts
+
+
+def test_counts_that_cannot_be() -> None:
+    with pytest.raises(ToolError, match="speculative decoding on"):
+        Counts(0, 0, 0)
+    with pytest.raises(ToolError, match="speculative decoding on"):
+        Counts(1, 3, 4)
+
+
+def test_live_around_a_load(soak: Soak, tmp_path: Path) -> None:
+    with Served(Faults(spec=healthy)) as served:
+        path = plan(tmp_path, {"url": served.url}, concurrency=4, max_tokens=9, stop={"generations": 100})
+        assert soak("acceptance", "--plan", path, "-o", tmp_path / "o") == 0
+        assert "257 of 300 draft tokens in 100 drafts" in soak.out
+        assert soak("acceptance", "--plan", path, "-o", tmp_path / "p", "--loads", "1,4") == 0
+        assert "1 in flight: 257 of 300" in soak.out
+    with Served(Faults(spec=stale)) as served:
+        path = plan(tmp_path, {"url": served.url}, concurrency=4, max_tokens=9, stop={"generations": 200})
+        assert soak("acceptance", "--plan", path, "-o", tmp_path / "q") == 1
+        assert "1 of 600 draft tokens" in soak.out
+    with Served() as served:
+        path = plan(tmp_path, {"url": served.url}, concurrency=4, max_tokens=9, stop={"generations": 8})
+        assert soak("acceptance", "--plan", path, "-o", tmp_path / "r") == 2
+
+
+def test_the_matrix_differs_in_the_two_switches_and_prints_the_table(soak: Soak, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    serve = f"{sys.executable} {Path(__file__).with_name('server.py')} --port {port}"
+    load = "{concurrency = 4, max_tokens = 20, stop = {generations = 200}}"
+    text = f'launch = "{serve} --spec"\nurl = "http://127.0.0.1:{port}"\nload = {load}\nready_seconds = 20\n'
+    (tmp_path / "matrix.toml").write_text(text)
+    assert soak("acceptance", "--matrix", tmp_path / "matrix.toml", "-o", tmp_path / "m") == 1
+    lines = soak.out.splitlines()
+    assert lines[0].startswith("| run | mode | mean ITL | output tok/s | acceptance rate | length | position")
+    assert "| A | eager | " in lines[2]
+    assert "85.67 % (514 of 600 in 200 drafts) | 3.57 | 91.00 / 86.00 / 80.00 |" in lines[3]
+    assert "| C | torch.compile + XPU graph | " in lines[4]
+    assert "0.17 % (1 of 600 in 200 drafts) | 1.00 | 0.50 / 0.00 / 0.00 |" in lines[4]
+    assert lines[5].startswith("C (torch.compile + XPU graph): collapse")
+    commands = [(tmp_path / "m" / run / "command.txt").read_text() for run in "ABC"]
+    plain = [c.replace(" --enforce-eager", "").replace("{'VLLM_XPU_ENABLE_XPU_GRAPH': '1'}", "{}") for c in commands]
+    assert plain[0] == plain[1] == plain[2]
+    (tmp_path / "matrix.toml").write_text(text.replace("--spec", "--fail"))
+    assert soak("acceptance", "--matrix", tmp_path / "matrix.toml", "-o", tmp_path / "n") == 2
+    assert "the server ended with 1 before it was ready" in soak.err
+    assert "no card found" in soak.err

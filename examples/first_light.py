@@ -80,9 +80,9 @@ def heal_the_patient(returns: str) -> int:
         old, new = before[name], after[name]
         table.add_row(name, arguments(old["schema"]), arguments(new["schema"]), f"{old['verdict']} → {new['verdict']}")
     console.print(table)
-    wrong = [name for name in names if after[name]["verdict"] == "wrong" or before[name]["verdict"] != "wrong"]
-    console.print(f"{len(names)} operators: all wrong before, none after." if not wrong else f"unexpected: {wrong}")
-    return 1 if wrong or not names else 0
+    were_wrong, are_wrong = ([n for n in names if rows[n]["verdict"] == "wrong"] for rows in (before, after))
+    console.print(f"{len(names)} operators: {len(were_wrong)} wrong before, {len(are_wrong) or 'none'} after.")
+    return 1 if are_wrong or not were_wrong else 0
 
 
 def install(project: Path, site: Path) -> None:

@@ -6,15 +6,17 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was verified). Data
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import __version__
-from .model import Report, ToolError, Verdict
+from . import __version__, commands_serving
+from .commands_verify import verify_schemas
+from .console import FORMAT, STRICT, progress, show, show_errors, split
+from .console import strict as strict_report
+from .model import ToolError, Verdict
 
 if TYPE_CHECKING:
     from .patch import FilePlan, Plan
@@ -23,8 +25,6 @@ PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 OPS = click.option(
     "--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or separate with commas)."
 )
-FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-STRICT = click.option("--strict", is_flag=True, help="Warnings count as findings.")
 DIFF = click.option("--diff", is_flag=True, help="Show the change as a diff and write nothing.")
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -46,9 +46,9 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
 
     known = table.load()
     wanted = _names(ops, known)
-    with _progress("reading") as step:
+    with progress("reading") as step:
         units, errors = tree.read(paths, known, step)
-    return _show(_strict(patch.report(units, wanted, errors), strict), form)
+    return show(strict_report(patch.report(units, wanted, errors), strict), form)
 
 
 @schema_patch.command()
@@ -95,34 +95,14 @@ def revert(path: str) -> int:
     restored, errors = tree.revert(path)
     for name in restored:
         click.echo(f"reverted {name}")
-    _errors(errors)
+    show_errors(errors)
     if not restored and not errors:
         click.echo("every file already holds its original bytes", err=True)
     return 2 if errors else 0
 
 
-@click.command(context_settings=SETTINGS)
-@PATHS
-@click.option(
-    "--require",
-    multiple=True,
-    metavar="NAME",
-    help="Fail unless this operator is present and right (repeat, or commas).",
-)
-@click.option("--sycl", metavar="MAJOR", help="The libsycl.so major version that binaries must need [default: 8].")
-@click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
-@STRICT
-@FORMAT
-@click.version_option(__version__)
-def verify_schemas(
-    paths: tuple[str, ...], require: tuple[str, ...], sycl: str | None, include_all: bool, strict: bool, form: str
-) -> int:
-    """Judge the operators in installed binaries: site-packages, a wheel or a .so. Loads and runs nothing."""
-    from . import verify
-
-    with _progress("reading") as step:
-        report = verify.verify(paths, require=_split(require), sycl=sycl, include_all=include_all, progress=step)
-    return _show(_strict(report, strict), form)
+schema_patch.add_command(commands_serving.caches)
+schema_patch.add_command(commands_serving.splitting_ops)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -142,7 +122,7 @@ def _run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
         error.show()
         return 2
     except ToolError as error:
-        _errors([error])
+        show_errors([error])
         return 2
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -163,7 +143,7 @@ def _rewrite(
     troubles: list[ToolError] = []
     changes: list[Any] = []
     for path in paths:
-        with _progress("reading") as step:
+        with progress("reading") as step:
             units, errors = tree.read([path], known, step)
         plan = make(units, known, wanted)
         troubles += [*errors, *plan.errors]
@@ -184,13 +164,13 @@ def _rewrite(
     if form == "text" and not diff:
         _changes(changes)
     if not judge:
-        _errors(troubles)
+        show_errors(troubles)
         return 2 if troubles else 0
-    with _progress("checking") as step:
+    with progress("checking") as step:
         units, errors = tree.read(paths, known, step)
     told = {str(error) for error in troubles}
     report = patch.report(units, wanted, [*troubles, *(error for error in errors if str(error) not in told)])
-    return _show(report, form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
+    return show(report, form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
 
 
 def _changes(changes: Sequence[Any]) -> None:
@@ -215,65 +195,9 @@ def _diff(planned: FilePlan) -> str:
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
 
-def _show(report: Report, form: str, *, quiet: set[Verdict] = frozenset(), silent: bool = False) -> int:  # type: ignore[assignment]
-    """Prints a report; verdicts in `quiet` were told already."""
-    from . import report as render
-
-    if silent:
-        pass
-    elif form == "json":
-        click.echo(render.json(report))
-    else:
-        told = {row.location for row in report.checked if row.verdict in quiet}
-        shown = [finding for finding in report.findings if finding.location not in told]
-        if sys.stdout.isatty():
-            _table(report)
-        for finding in shown:
-            click.echo(render.finding_line(finding))
-        click.echo(render.summary(report))
-    _errors(report.errors)
-    return report.exit_code
-
-
-def _table(report: Report) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from . import report as render
-
-    colours = {
-        Verdict.RIGHT: "green",
-        Verdict.NEEDS_GUARD: "yellow",
-        Verdict.OVER_DECLARED: "yellow",
-        Verdict.WRONG: "red",
-    }
-    table = Table("operator", "verdict", "why", header_style="bold")
-    for row in render.rows(report):
-        table.add_row(row.op, f"[{colours[row.verdict]}]{row.verdict.value}", row.reason)
-    if table.row_count:
-        Console().print(table)
-
-
-def _errors(errors: Iterable[ToolError]) -> None:
-    from . import report as render
-
-    for error in errors:
-        click.echo(render.error_line(error), err=True)
-
-
-def _strict(report: Report, strict: bool) -> Report:
-    from dataclasses import replace
-
-    return replace(report, strict=strict)
-
-
-def _split(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for part in names for name in part.replace(",", " ").split())
-
-
 def _names(ops: Iterable[str], known: Any) -> frozenset[str]:
     """The operators asked for; a name that the table does not know is a mistake, not an empty result."""
-    names = _split(ops)
+    names = split(ops)
     for name in names:
         if not known.knows(name):
             import difflib
@@ -282,15 +206,3 @@ def _names(ops: Iterable[str], known: Any) -> frozenset[str]:
             hint = f"; did you mean {near[0]}?" if near else ""
             raise click.BadParameter(f"{name} is not in the operator table{hint}", param_hint="--ops")
     return frozenset(names)
-
-
-@contextmanager
-def _progress(verb: str) -> Iterator[Callable[[str], None]]:
-    """Shows the file at hand on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(verb) as status:
-        yield lambda path: status.update(f"{verb} {path}")

@@ -1,8 +1,8 @@
-"""What a shared library on disk says: path -> ElfFacts. The only door to lief, which is imported at the first read.
+"""What a shared library on disk says: path -> ElfFacts.
 
 Knows where a compiler leaves the strings of a program. Does not know which operators exist, what is right, or where
-libraries are found. Nothing is loaded or run. lief takes a file cut to 64 bytes for a good one, so that layout.py first
-proves the file whole.
+libraries are found. Nothing is loaded or run. layout.py proves the file whole before anything in it is believed; the
+file is mapped, and what was read is given back, so that a large one takes no more memory than a small one.
 
 What the file cannot tell: linkers merge the tails of strings. Where `my_gemv(Tensor x) -> Tensor` is stored, no second
 string is stored for `gemv(Tensor x) -> Tensor`, and only the longer one is seen.
@@ -16,36 +16,72 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
-from . import inlined
-from .layout import MAGIC, X86_64, ForeignElf, Layout, Part, broken, prove_whole
+from . import devices, dynamic, inlined, namespaces
+from .devices import DeviceCode
+from .dynamic import Dynamic, Symbol
+from .layout import MAGIC, X86_64, Bytes, ForeignElf, Layout, Part, prove_whole, release
 from .model import ToolError
 from .schema import Schema, SchemaError, parse
 
-__all__ = ["ElfFacts", "ForeignElf", "FoundSchema", "read"]
+__all__ = ["Damaged", "ElfFacts", "ForeignElf", "FoundSchema", "read"]
 
 # A symbol of torch that every library needs whose code hands over the text of a schema as a std::string.
 REGISTERS = b"parseSchema"
+CODE = "code"
 
+# What a packer leaves instead of the program: its strings are not in the file.
+PACKED = b"UPX!"
+
+# Each is in every schema worth a look, and no turned bit takes both away.
+NEEDLES = (b"->", b"(Tensor")
 NOT_ASCII = re.compile(rb"[^\t\n\r -~]")
 CONTROL = re.compile(r"[^\t\n\r -\uffff]|\x7f")
 OPENING = re.compile(r"(?:[A-Za-z_]\w*::)?[A-Za-z_]\w*(?:\.\w+)?\s*\(")
+LONGEST = 4096  # a string of a schema; the longest published has 1,100
+WINDOW = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSchema:
-    """An operator schema in a library: its text as stored, parsed, and the section that holds it, or the code."""
+    """An operator schema in a library: its text as stored, parsed, and the section that holds it, or the code.
+
+    `namespace`: of the TORCH_LIBRARY block that registers it, where symbols tell.
+    """
 
     text: str
     schema: Schema
     section: str
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A string with `Tensor` in it that is no schema; `partly`: code builds it in ways not understood after this."""
+
+    text: str
+    partly: bool = False
+
+
+class _String(NamedTuple):
+    """Bytes that may be a schema, where they are, and whether all of them are known."""
+
+    raw: bytes
+    at: int
+    section: str
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ElfFacts:
-    """What one library says of itself. `runpath` is empty where it has none; `stripped`: it has no symbol table."""
+    """What one library says of itself. `runpath` is empty where it has none; `stripped`: it has no symbol table.
+
+    `unread`: how many more calls take the text of a schema than were found. `abi`: what of torch and C++ it was built
+    against. `symbols`: what it exports, if asked for.
+    """
 
     path: str
     machine: str
@@ -54,20 +90,70 @@ class ElfFacts:
     runpath: str
     stripped: bool
     schemas: tuple[FoundSchema, ...]
+    soname: str = ""
+    versions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    device: DeviceCode = field(default_factory=DeviceCode)
+    damaged: tuple[Damaged, ...] = ()
+    unread: int = 0
+    abi: tuple[str, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
 
 
-def read(path: str | os.PathLike[str], name: str | None = None) -> ElfFacts:
-    """Reads a library; `name` is what messages and facts call it. Raises ToolError where the file is not whole."""
+def read(
+    path: str | os.PathLike[str], name: str | None = None, *, deep: bool = False, linked: bool = False
+) -> ElfFacts:
+    """Reads a library; `name` is what messages and facts call it. Raises ToolError where the file is not whole.
+
+    `deep`: the exported symbols and a hash of each kernel too. `linked`: nothing but what it needs and is called.
+    """
     where = name or os.fspath(path)
     try:
         with _mapped(path, where) as data:
             layout = prove_whole(data, where)
-            schemas = {schema.text: schema for schema in _schemas(data, layout)}
-            size = len(data)
-        needed, runpath = _dynamic(path, where)
+            dyn = dynamic.read(data, layout, where)
+            facts = ElfFacts(
+                where, layout.machine, len(data), dyn.needed, dyn.runpath, layout.stripped, (), dyn.soname, dyn.versions
+            )
+            return facts if linked else _whole(data, layout, dyn, facts, deep)
     except OSError as error:
         raise ToolError(f"cannot be read: {error.strerror}", where) from error
-    return ElfFacts(where, layout.machine, size, needed, runpath, layout.stripped, tuple(schemas.values()))
+
+
+def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: bool) -> ElfFacts:
+    where = facts.path
+    if not layout.sections and data.find(PACKED, 0, 4096) >= 0:
+        raise ToolError("expected a library, found one packed by UPX: its strings cannot be read; unpack it", where)
+    found: list[tuple[int, FoundSchema]] = []
+    damaged: dict[str, Damaged] = {}
+    built, calls = _built(data, layout, dyn, where)
+    for raw, at, section, whole in (*_stored(data, layout), *built):
+        text = _text(raw)
+        try:
+            if whole:
+                found.append((at + len(raw) - len(text), FoundSchema(text, parse(text), section)))
+        except SchemaError:
+            whole = False
+        if not whole and b"Tensor" in raw and len(raw) < LONGEST:
+            text = raw.decode("latin-1")  # a character for each byte
+            damaged[text] = Damaged(text, section == CODE)
+    spaces = namespaces.told(
+        namespaces.read(data, layout),
+        data,
+        layout,
+        [at for at, schema in found if schema.section != CODE],
+        [at for at, schema in found if schema.section == CODE],
+    )
+    schemas = {(spaces.get(at, ""), schema.text): replace(schema, namespace=spaces.get(at, "")) for at, schema in found}
+    symbols = tuple(dynamic.symbols(data, layout, dyn, where)) if deep else ()
+    return replace(
+        facts,
+        schemas=tuple(schemas.values()),
+        device=devices.read(data, layout, dyn, where, hashes=deep),
+        unread=max(0, calls - len(found)) if calls > 1 else 0,
+        damaged=tuple(d for d in damaged.values() if not (d.partly and any(s.startswith(d.text) for _, s in schemas))),
+        abi=tuple(_abi(data, dyn)),
+        symbols=tuple(symbol for symbol in symbols if symbol.value),
+    )
 
 
 @contextmanager
@@ -82,38 +168,45 @@ def _mapped(path: str | os.PathLike[str], where: str) -> Iterator[mmap.mmap]:
             yield data
 
 
-def _schemas(data: mmap.mmap, layout: Layout) -> Iterator[FoundSchema]:
-    for raw, section in _strings(data, layout):
-        if b"->" not in raw or b"(" not in raw:
-            continue
-        text = _text(raw)
-        try:
-            yield FoundSchema(text, parse(text), section)
-        except SchemaError:
-            continue
-
-
-def _strings(data: mmap.mmap, layout: Layout) -> Iterator[tuple[bytes, str]]:
-    """Strings that may be schemas: those stored, then those that code builds."""
+def _stored(data: Bytes, layout: Layout) -> Iterator[_String]:
     for part in layout.literals:
-        for raw in _with_arrow(data, part):
-            yield raw, part.name
-    if layout.machine == X86_64 and data.find(REGISTERS) >= 0:
+        for raw, at in _with_needle(data, part):
+            yield _String(raw, at, part.name, True)
+
+
+def _built(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[_String], int]:
+    """The strings that code builds, and how many calls hand one over."""
+    found: list[_String] = []
+    count = 0
+    if layout.machine == X86_64 and dyn.mentions(data, REGISTERS):
         load = partial(layout.constant, data)
+        slots, own = dynamic.slots(data, layout, dyn, REGISTERS.decode(), where)
         for part in layout.code:
-            for raw in inlined.strings(data, part.start, part.end, part.address, load):
-                yield raw, "code"
+            calls = list(inlined.calls(data, part.start, part.end, part.address, slots, own))
+            count += len(calls)
+            strings = inlined.strings(data, part.start, part.end, part.address, load, calls)
+            found += [_String(raw, at, CODE, whole) for raw, at, whole in strings]
+            release(data, part.start, part.end)
+    return found, count
 
 
-def _with_arrow(data: mmap.mmap, part: Part) -> Iterator[bytes]:
-    """Every NUL-terminated string with `->` in it. Searches, rather than splits: a library can have 300 MB."""
-    at = part.start
-    while (arrow := data.find(b"->", at, part.end)) >= 0:
-        end = data.find(b"\0", arrow, part.end)
-        if end < 0:
-            return
-        yield data[data.rfind(b"\0", at, arrow) + 1 or at : end]
-        at = end + 1
+def _with_needle(data: Bytes, part: Part) -> Iterator[tuple[bytes, int]]:
+    """Every NUL-terminated string with a needle in it. Searches, rather than splits: a library can have 300 MB."""
+    seen: set[int] = set()
+    for first in range(part.start, part.end, WINDOW):
+        base = max(part.start, first - LONGEST)
+        window = data[base : min(first + WINDOW + LONGEST, part.end)]
+        for needle in NEEDLES:
+            at = first - base
+            while (at := window.find(needle, at, first - base + WINDOW + len(needle) - 1)) >= 0:
+                begin, end = window.rfind(b"\0", 0, at) + 1, window.find(b"\0", at)
+                if end < 0:
+                    break
+                if base + begin not in seen and b"(" in window[begin:end]:
+                    seen.add(base + begin)
+                    yield window[begin:end], base + begin
+                at = end + 1
+        release(data, base, base + len(window))
 
 
 def _text(raw: bytes) -> str:
@@ -141,31 +234,15 @@ def _is_no_text(raw: bytes) -> bool:
         return True
 
 
-def _dynamic(path: str | os.PathLike[str], where: str) -> tuple[tuple[str, ...], str]:
-    """The libraries needed, in order, and the run path, as lief reads them."""
-    import lief
-
-    lief.logging.disable()  # it writes to stderr
-    config = lief.ELF.ParserConfig()
-    for option in ("dyn_symbols", "symtab_symbols", "symbol_versions", "relocations", "notes", "overlay"):
-        setattr(config, f"parse_{option}", False)
-    binary = lief.ELF.parse(os.fspath(path), config)
-    if binary is None:
-        raise broken("headers that lief reads", "none", where)
-    needed: list[str] = []
-    runpath = ""
-    for entry in binary.dynamic_entries:
-        if isinstance(entry, lief.ELF.DynamicEntryLibrary):
-            needed.append(_printable(entry.name, where))
-        elif isinstance(entry, lief.ELF.DynamicEntryRunPath):
-            runpath = _printable(entry.runpath, where)
-        elif isinstance(entry, lief.ELF.DynamicEntryRpath) and not runpath:
-            runpath = _printable(entry.rpath, where)
-    return tuple(needed), runpath
-
-
-def _printable(name: str | bytes, where: str) -> str:
-    """lief gives bytes, or nothing, where a name lies outside of its table."""
-    if isinstance(name, bytes) or not name.isprintable() or not name:
-        raise broken("the name of a library or a path in the dynamic section", repr(name), where)
-    return name
+def _abi(data: Bytes, dyn: Dynamic) -> Iterator[str]:
+    """What the names of its dynamic symbols and the versions it needs give away."""
+    if dyn.mentions(data, b"aoti_torch_") or dyn.mentions(data, b"torch_library_"):
+        yield "torch stable ABI"
+    if dyn.mentions(data, b"N3c10") or dyn.mentions(data, b"N2at") or dyn.mentions(data, b"N5torch"):
+        yield "torch C++ ABI"
+        yield f"_GLIBCXX_USE_CXX11_ABI={int(dyn.mentions(data, b'7__cxx11'))}"
+    for prefix in ("GLIBC_", "GLIBCXX_", "CXXABI_"):
+        found = [v.removeprefix(prefix) for _, names in dyn.versions for v in names if v.startswith(prefix)]
+        numbers = [tuple(map(int, v.split("."))) for v in found if re.fullmatch(r"\d+(\.\d+)*", v)]
+        if numbers:
+            yield prefix + ".".join(map(str, max(numbers)))

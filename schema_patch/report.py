@@ -1,4 +1,7 @@
-"""Report -> text or JSON. Returns strings; prints nothing, reads nothing."""
+"""Report -> text, JSON or annotations of a CI. Returns strings; prints nothing, reads nothing.
+
+SARIF is in sarif.py, the page in html.py. report.schema.json says what the JSON holds.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from .model import Checked, Finding, Report, Severity, ToolError, Verdict
+from .model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 VERSION = 1
 
 
 def text(report: Report) -> str:
-    """One line a finding, the way compilers print them, and a summary."""
+    """One line a finding, the way compilers print them, one a package, and a summary."""
     lines = [finding_line(finding) for finding in report.findings]
-    return "\n".join([*lines, summary(report)])
+    return "\n".join([*lines, *package_lines(report), summary(report)])
 
 
 def finding_line(finding: Finding) -> str:
@@ -30,15 +33,50 @@ def error_line(error: ToolError) -> str:
 
 def summary(report: Report) -> str:
     """What was checked and how it came out; says so where nothing was verified."""
-    counts = Counter(row.verdict for row in report.checked)
-    parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
-    operators = "1 operator" if len(report.checked) == 1 else f"{len(report.checked)} operators"
-    line = f"{operators}: {', '.join(parts)}" if parts else "no operators found"
+    operators = [row for row in report.checked if row.schema]
+    others = [row for row in report.checked if not row.schema]
+    line = f"{_many(len(operators), 'operator')}: {_counted(operators)}" if operators else "no operators found"
+    if others:
+        checks = f"{_many(len(others), 'other check' if operators else 'check')}: {_counted(others)}"
+        line = f"{line}; {checks}" if operators else checks
     if not any(row.verdict is not Verdict.UNKNOWN for row in report.checked):
         line += "; nothing verified"
     if report.errors:
         line += f"; {len(report.errors)} could not be read or done"
     return line
+
+
+def _counted(rows: list[Checked]) -> str:
+    counts = Counter(row.verdict for row in rows)
+    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def package_lines(report: Report) -> list[str]:
+    """One line a package: its version, what it holds, the runtime it needs and the devices it has code for."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    libraries = report.facts.get("libraries", ())
+    for library in libraries if isinstance(libraries, list) else ():
+        groups.setdefault(library["owner"] or "no package", []).append(library)
+    return [f"{owner}: {_package(group)}" for owner, group in groups.items()]
+
+
+def _package(group: list[dict[str, Any]]) -> str:
+    count = f"{len(group)} librar{'y' if len(group) == 1 else 'ies'}"
+    words = [count, _many(sum(library["schemas"] for library in group), "schema")]
+    words += [f"libsycl.so.{major}" for major in sorted({library["sycl"] for library in group if library["sycl"]})]
+    kernels = sum(library["kernels"] for library in group)
+    if kernels:
+        codes = {code: entry["name"] for library in group for code, entry in library["targets"].items()}
+        named = [f"{name} ({code})" if name != code else code for code, name in sorted(codes.items())]
+        words.append(f"{_many(kernels, 'kernel')} for {', '.join(named)}")
+        without = sum(library["without_spirv"] for library in group)
+        words += [f"{without} of them without SPIR-V"] if without else []
+    words += [f"{what}: not looked into" for library in group for what in library["unread"][:3]]
+    return ", ".join(words)
 
 
 def rows(report: Report) -> list[Checked]:
@@ -59,6 +97,27 @@ def json(report: Report) -> str:
         "facts": report.facts,
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def github(report: Report) -> str:
+    """Workflow commands that put each finding and error beside its file, as GitHub Actions takes them."""
+    lines = [
+        _command(finding.severity.value, finding.code, finding.location, f"{finding.op} {finding.message}".strip())
+        for finding in report.findings
+    ]
+    lines += [_command("error", "not verified", error.where, error.message) for error in report.errors]
+    return "\n".join(lines)
+
+
+def _command(level: str, title: str, where: Location | None, message: str) -> str:
+    name = {"note": "notice"}.get(level, level)
+    place = {"file": where.path, "line": where.line or 1, "col": where.column or 1} if where else {}
+    properties = ",".join(f"{key}={_escaped(str(value), ',:')}" for key, value in {**place, "title": title}.items())
+    return f"::{name} {properties}::{_escaped(message)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    return "".join(f"%{ord(c):02X}" if c in "%\r\n" + more else c for c in text)
 
 
 def _checked(row: Checked) -> dict[str, Any]:

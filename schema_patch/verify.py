@@ -1,134 +1,31 @@
-"""ElfFacts + operator table + runtime policy -> Report. `check` is pure; `verify` finds and reads the files for it.
+"""ElfFacts + operator table -> findings. Pure: reads nothing.
 
-Knows what an installed library must say. Does not know the ELF format, nor how a package is stored. Codes, beside those
-of rules.py:
+Knows what an installed library must say. Does not know the ELF format, how a package is stored, nor what several
+packages must agree on (environment.py). Codes, beside those of rules.py:
 
     SP201  runtime mismatch: the library needs another major version of libsycl.so than the policy expects
     SP202  a required operator is in no library
     SP203  a required operator is there, but cannot be called right
     SP204  two libraries hold different schemas of one operator that the table knows (warning)
+    SP205  no code for a device that was asked for: neither its own nor SPIR-V
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from functools import cache
-from importlib import resources
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-import msgspec
-
-from . import elf, packages
+from . import targets
 from .elf import ElfFacts, FoundSchema
 from .model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from .rules import Judgement, judge
 from .schema import TYPES, Type
-from .table import Table, load
+from .table import Table
 
 GOOD = frozenset({Verdict.RIGHT, Verdict.NEEDS_GUARD})
 SYCL = re.compile(r"libsycl(?:-preview)?\.so(?:\.(?P<major>\d+))?")
-
-
-class Sycl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The SYCL runtime that libraries must link."""
-
-    major: str
-    why: str
-
-
-class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Distributions that a look through site-packages leaves out; names may hold `*`."""
-
-    why: str
-    names: tuple[str, ...]
-
-
-class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """policies/runtime.toml."""
-
-    sycl: Sycl
-    platform: tuple[Platform, ...] = ()
-
-    def passes_over(self, distribution: str) -> str | None:
-        """Why a distribution is left out, if it is."""
-        for group in self.platform:
-            if any(fnmatchcase(distribution, name) for name in group.names):
-                return group.why
-        return None
-
-
-@cache
-def policy() -> Policy:
-    """The runtime policy that ships with the kit. Raises ToolError where it is misspelt."""
-    file = resources.files(__package__) / "policies" / "runtime.toml"
-    try:
-        return msgspec.toml.decode(file.read_bytes(), type=Policy)
-    except msgspec.MsgspecError as error:
-        raise ToolError(f"not a runtime policy: {error}", str(file)) from error
-
-
-def verify(
-    paths: Iterable[str],
-    *,
-    require: Sequence[str] = (),
-    sycl: str | None = None,
-    include_all: bool = False,
-    table: Table | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Report:
-    """Reads every library under the paths and judges it; `progress` hears each path before it is read.
-
-    `require`: operators that must be present and declare what they write. `sycl`: the expected major version of
-    libsycl.so, if not the policy's. `include_all`: look into the platform's own distributions too. What cannot be read
-    is in the report's `errors`; the rest is judged all the same.
-    """
-    paths = list(paths)
-    facts: dict[str, ElfFacts] = {}
-    owners: dict[str, str] = {}
-    skipped: dict[tuple[str, str], int] = {}
-    errors: list[ToolError] = []
-
-    def skip(what: str, why: str) -> None:
-        skipped[what, why] = skipped.get((what, why), 0) + 1
-
-    for path in paths:
-        try:
-            found = packages.find(path)
-        except ToolError as error:
-            errors.append(error)
-            continue
-        errors += found.errors
-        for what, why in found.skipped:
-            skip(what, why)
-        for library in found.libraries:
-            owner = library.owner
-            why_not = policy().passes_over(owner.name) if owner and not library.named and not include_all else None
-            if owner and why_not:
-                skip(str(owner), why_not)
-                continue
-            if library.path in facts:
-                continue
-            if progress:
-                progress(library.path)
-            try:
-                with packages.local(library) as file:
-                    facts[library.path] = elf.read(file, library.path)
-            except elf.ForeignElf as error:  # packages bring helpers for other machines; torch cannot load those
-                if library.named:
-                    errors.append(error)
-                else:
-                    skip(library.path, error.message)
-            except ToolError as error:
-                errors.append(error)
-            else:
-                owners[library.path] = str(owner) if owner else ""
-
-    major = sycl or policy().sycl.major
-    report = check(facts.values(), table or load(), require=require, sycl=major, where=" ".join(paths))
-    return replace(report, errors=tuple(errors), facts=_facts(list(facts.values()), owners, skipped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +45,28 @@ class _Row:
     def where(self) -> Location:
         return Location(self.library)
 
+    @property
+    def namespace(self) -> str:
+        return self.found.schema.namespace or self.found.namespace
+
 
 def check(
-    libraries: Iterable[ElfFacts], table: Table, *, require: Sequence[str] = (), sycl: str, where: str = ""
+    libraries: Iterable[ElfFacts],
+    table: Table,
+    *,
+    require: Sequence[str] = (),
+    sycl: str,
+    devices: Sequence[str] = (),
+    where: str = "",
 ) -> Report:
-    """Judges what libraries say of themselves; `where` names them all together. Pure."""
+    """Judges what libraries say of themselves; `where` names them all together. Pure.
+
+    `require`: operators that must be there and right. `sycl`: the major version of libsycl.so to expect. `devices`:
+    what each library with device code must run on. An operator that the table knows and that cannot be read, as after
+    damage to the file, is in the report's `errors`.
+    """
     libraries = list(libraries)
+    wanted = [(word, targets.wanted(word)) for word in devices]
     rows = [_judged(library.path, found, table) for library in libraries for found in library.schemas]
     findings = [finding for library in libraries for finding in _runtime(library, sycl)]
     findings += [
@@ -162,12 +75,18 @@ def check(
         if row.judgement.code
     ]
     findings += _contradictions(rows)
+    findings += [finding for library in libraries for finding in _devices(library, wanted)]
     if libraries:
         findings += [finding for name in require for finding in _required(name, rows, len(libraries), where)]
     checked = tuple(
         Checked(row.op, row.where, row.found.text, row.judgement.verdict, row.judgement.reason) for row in rows
     )
-    return Report(checked, tuple(findings))
+    checked += tuple(_device_rows(libraries, wanted))
+    errors = [error for library in libraries for error in _damaged(library, table)]
+    errors += [error for row in rows if (error := _doubtful(row, table))]
+    ours = {row.library for row in rows if row.effect}
+    errors += [_unread(library) for library in libraries if library.unread and library.path in ours]
+    return Report(checked, tuple(findings), tuple(errors))
 
 
 def sycl_major(library: ElfFacts) -> str | None:
@@ -180,7 +99,7 @@ def sycl_major(library: ElfFacts) -> str | None:
 
 
 def _judged(library: str, found: FoundSchema, table: Table) -> _Row:
-    effect = table.effect(found.schema)
+    effect = table.effect(found.schema, found.namespace or None)
     judgement = judge(found.schema, effect)
     if judgement.verdict in GOOD:
         # The grammar takes any word in lower case for a type variable; torch takes none from an operator library.
@@ -211,13 +130,105 @@ def _runtime(library: ElfFacts, expected: str) -> Iterator[Finding]:
         yield Finding("SP201", Location(library.path), "", message)
 
 
+def _devices(library: ElfFacts, wanted: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Finding]:
+    """A device that a library with device code has none for: the call fails there, or compiles for minutes."""
+    kernels = library.device.kernels()
+    for word, ips in wanted:
+        for ip, name in ips.items():
+            missing = targets.lacking(kernels, ip)
+            if missing:
+                has = targets.summary(library.device.targets())
+                many = f"{len(missing)} of {len(kernels)} kernels"
+                message = (
+                    f"no code for {name} ({ip}.x) and no SPIR-V in {many}, such as {missing[0][:120]}; it has {has}"
+                )
+                yield Finding("SP205", Location(library.path), "", f"--target {word}: {message}")
+
+
+def _device_rows(libraries: Sequence[ElfFacts], wanted: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Checked]:
+    for library in libraries:
+        kernels = library.device.kernels()
+        for _, ips in wanted if kernels else ():
+            for ip, name in ips.items():
+                missing = len(targets.lacking(kernels, ip))
+                verdict = Verdict.WRONG if missing else Verdict.RIGHT
+                native = sum(any(code.startswith(f"{ip}.") for code in codes) for codes in kernels.values())
+                reason = f"{native} of {len(kernels)} kernels compiled for it, {missing} with neither that nor SPIR-V"
+                yield Checked(name, Location(library.path), "", verdict, reason)
+
+
+def unread_devices(library: ElfFacts) -> Iterator[ToolError]:
+    """Device code that cannot be judged when a target is asked for."""
+    for what in library.device.unread:
+        yield ToolError(f"expected device code in a known form, found {what}: targets not verified", library.path)
+
+
+def _damaged(library: ElfFacts, table: Table) -> Iterator[ToolError]:
+    """Strings that were the schema of an operator of the table: a damaged file, or code that is not understood."""
+    for damaged in library.damaged:
+        op = _resembles(damaged.text, table)
+        text = " ".join(damaged.text.split())[:200]
+        if op and damaged.partly:
+            message = f"could not verify {op}: code builds its schema in ways not understood, after {text!r}"
+            yield ToolError(message, library.path)
+        elif op:
+            message = f"expected the schema of {op}, found text that is none; install it again: {text!r}"
+            yield ToolError(message, library.path)
+
+
+def _unread(library: ElfFacts) -> ToolError:
+    message = f"could not verify all operators: {library.unread} more calls register one than schemas were found"
+    return ToolError(f"{message}; keep the texts as literals, or build without -march", library.path)
+
+
+def _resembles(text: str, table: Table) -> str:
+    """The operator whose schema a text was before a bit of it turned: its name stands there, and its arguments."""
+    words = set(re.findall(r"\w+", text))
+    ends = [match.end() for match in re.finditer(r"\(", text)][:4]
+    for op, entry in table.entries.items():
+        named = op in text or any(_one_off(text[max(0, end - len(op) - 1) : end], f"{op}(") for end in ends)
+        if named and (len({*entry.arguments} - words) <= 1 or f"{op}(Tensor" in text):
+            return op
+    return ""
+
+
+def _doubtful(row: _Row, table: Table) -> ToolError | None:
+    """An operator that the table knows but for a turned bit is no unknown operator: the file is damaged."""
+    text = " ".join(row.found.text.split())
+    if row.effect is not None:
+        if row.judgement.verdict is not Verdict.UNKNOWN:
+            return None
+        return ToolError(f"could not verify {row.op}: {row.judgement.reason}: {text}", row.library)
+    arguments = tuple(arg.name for arg in row.found.schema.args)
+    for name, entry in table.entries.items():
+        renamed = (
+            len(arguments) > 2 and arguments == entry.arguments and (_one_off(row.op, name) or name.endswith(row.op))
+        )
+        pairs = list(zip(arguments, entry.arguments, strict=False))
+        other = [(a, b) for a, b in pairs if a != b]
+        changed = row.op == name and len(arguments) == len(entry.arguments) and len(other) == 1 and _one_off(*other[0])
+        if (row.op != name and renamed) or changed:
+            return ToolError(
+                f"could not verify what is {name} but for one letter (a damaged file?): {text}", row.library
+            )
+    return None
+
+
+def _one_off(left: str, right: str) -> bool:
+    """Equal but for one bit of one character."""
+    if len(left) != len(right):
+        return False
+    other = [ord(a) ^ ord(b) for a, b in zip(left, right, strict=True) if a != b]
+    return len(other) == 1 and other[0].bit_count() == 1
+
+
 def _contradictions(rows: Sequence[_Row]) -> Iterator[Finding]:
     """A stale copy beside a new one: which of them registers depends on what is loaded first."""
-    first: dict[tuple[str, str | None], _Row] = {}
+    first: dict[tuple[str, str], _Row] = {}
     for row in rows:
         if row.effect is None:
             continue
-        other = first.setdefault((row.op, row.found.schema.namespace), row)
+        other = first.setdefault((row.op, row.namespace), row)
         if other.found.schema != row.found.schema:
             text = " ".join(other.found.text.split())
             message = f"two schemas of one operator: the other, in {other.library}, is {text}"
@@ -226,8 +237,7 @@ def _contradictions(rows: Sequence[_Row]) -> Iterator[Finding]:
 
 def _required(name: str, rows: Sequence[_Row], libraries: int, where: str) -> Iterator[Finding]:
     namespace, _, op = name.rpartition("::")
-    spaces = (None, namespace) if namespace else {row.found.schema.namespace for row in rows}
-    copies = [row for row in rows if row.op == op and row.found.schema.namespace in spaces]
+    copies = [row for row in rows if row.op == op and (not namespace or row.namespace in ("", namespace))]
     for row in copies:
         verdict = row.judgement.verdict
         if verdict not in GOOD:
@@ -240,28 +250,3 @@ def _required(name: str, rows: Sequence[_Row], libraries: int, where: str) -> It
         elif near:
             message += f"; did you mean {near[0]}?"
         yield Finding("SP202", Location(where), op, message)
-
-
-def _facts(
-    libraries: Sequence[ElfFacts], owners: dict[str, str], skipped: dict[tuple[str, str], int]
-) -> dict[str, object]:
-    """For the report: the libraries that have a say, how many others were read, and what was left out and why."""
-    speaking = [library for library in libraries if library.schemas or sycl_major(library) is not None]
-    return {
-        "libraries": [
-            {
-                "path": library.path,
-                "owner": owners[library.path],
-                "machine": library.machine,
-                "size": library.size,
-                "stripped": library.stripped,
-                "needed": list(library.needed),
-                "runpath": library.runpath,
-                "sycl": sycl_major(library),
-                "schemas": len(library.schemas),
-            }
-            for library in speaking
-        ],
-        "others_read": len(libraries) - len(speaking),
-        "skipped": [{"what": what, "files": files, "why": why} for (what, why), files in skipped.items()],
-    }

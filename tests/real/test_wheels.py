@@ -10,7 +10,7 @@ import torch
 from elftools.elf.elffile import ELFFile
 from wheels import fetch
 
-from schema_patch import elf, verify
+from schema_patch import audit, elf
 from schema_patch.model import Report, Verdict
 
 pytestmark = pytest.mark.real
@@ -36,7 +36,7 @@ def wheel(release: str) -> Path:
 
 @pytest.fixture(scope="module")
 def report(wheel: Path) -> Report:
-    return verify.verify([str(wheel)])
+    return audit.audit([str(wheel)])
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_plain_scan_finds_the_same(unpacked: Path, report: Report) -> None:
 def test_unpacked_it_says_the_same_and_the_right_major_silences_it(
     release: str, unpacked: Path, report: Report
 ) -> None:
-    again = verify.verify([str(unpacked)], sycl=PUBLISHED[release][0])
+    again = audit.audit([str(unpacked)], sycl=PUBLISHED[release][0])
     assert not again.findings
     assert sorted(row.schema for row in again.checked) == sorted(row.schema for row in report.checked)
     owners = {library["owner"] for library in again.facts["libraries"]}  # type: ignore[attr-defined]
@@ -112,5 +112,42 @@ def test_a_cut_library_in_the_installation_is_an_error(unpacked: Path, tmp_path:
     data = (unpacked / "vllm_xpu_kernels" / "_C.abi3.so").read_bytes()
     for size in (64, len(data) // 2, len(data) - 1):
         (tmp_path / "_C.abi3.so").write_bytes(data[:size])
-        report = verify.verify([str(tmp_path)])
+        report = audit.audit([str(tmp_path)])
         assert (report.exit_code, len(report.errors), report.checked) == (2, 1, ())
+
+
+def test_the_kernels_are_those_that_the_linker_lists(unpacked: Path) -> None:
+    """`.tgtsym`, which the loader never sees, names what each image has: an independent list."""
+    devices = 0
+    for path in sorted(unpacked.rglob("*.so")):
+        with path.open("rb") as file:
+            section = ELFFile(file).get_section_by_name(".tgtsym")  # type: ignore[no-untyped-call]
+            names = section.data().split(b"\0") if section else []
+        native = {name.partition(b".")[2].decode() for name in names if name.startswith(b"sycl-spir64_gen")}
+        spirv = {name.partition(b".")[2].decode() for name in names if name.startswith(b"sycl-spir64-")}
+        device = elf.read(path).device
+        assert device.unread == (), path
+        kernels = device.kernels()
+        compiled = {kernel for kernel, codes in kernels.items() if codes - {"SPIR-V"}}
+        assert compiled <= native, path
+        # An image without kernels of its own exports functions, which the linker lists and nobody launches.
+        assert set(kernels) <= native | spirv, path
+        devices += bool(compiled)
+    assert devices >= 7
+
+
+def test_each_target_of_the_wheel_is_met(release: str, wheel: Path) -> None:
+    for word, met in (("pvc", True), ("bmg-g21", True), ("bmg-g31", True), ("bmg", True), ("lnl-m", True)):
+        report = audit.audit([str(wheel)], sycl=PUBLISHED[release][0], devices=(word,))  # lnl-m: by SPIR-V
+        assert (report.exit_code == 0) == met, word
+    rows = [row for row in report.checked if not row.schema]
+    assert rows
+    assert all(row.reason.startswith("0 of ") for row in rows)
+
+
+def test_a_release_against_itself_and_the_other(release: str, wheel: Path, unpacked: Path) -> None:
+    from schema_patch import compare, gather
+
+    ours, theirs = (gather.gather([str(path)], deep=True).by_key() for path in (wheel, unpacked))
+    report = compare.compare(ours, theirs)
+    assert (report.findings, report.facts["equal"]) == ((), PUBLISHED[release][1])

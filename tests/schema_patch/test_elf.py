@@ -185,10 +185,10 @@ def test_an_unreadable_file_is_refused(library: Path, tmp_path: Path) -> None:
         elf.read(path)
 
 
-def test_reading_writes_nothing_to_stderr_and_import_is_lazy(library: Path) -> None:
+def test_reading_writes_nothing_and_imports_nothing_heavy(library: Path) -> None:
     code = (
-        "import sys; from schema_patch import elf, verify; assert 'lief' not in sys.modules; "
-        f"elf.read({str(library)!r}); assert 'lief' in sys.modules"
+        f"import sys; from schema_patch import elf; elf.read({str(library)!r}); "
+        "assert not {'torch', 'zstandard', 'rich', 'tree_sitter'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")

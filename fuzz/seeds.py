@@ -1,0 +1,63 @@
+"""Writes fuzz/corpus anew: one small file of every kind that the reader knows.
+
+python fuzz/seeds.py
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests" / "schema_patch"))
+import zstandard  # noqa: E402
+from device_files import G21, G31, archive, generic_ir, library, spirv, zebin  # noqa: E402
+from elf_files import ALIAS, OTHER, VOID, build, sstrip  # noqa: E402
+
+SMALL = ("-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id=none", "-Wl,-z,max-page-size=64")
+LITERALS = "".join(
+    f'const char *volatile text{i} = "{text}";\n'
+    for i, text in enumerate((VOID, ALIAS.replace("int4", "fp16").replace(", Tensor weight_scale", "")))
+)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        kernels = ["k1", "k2"]
+        fat = archive(
+            {"64.20.1.0": zebin(kernels, G21), "64.bmg": zebin(kernels, G31), "generic_ir": generic_ir(kernels)}
+        )
+        plain = build(folder, [VOID, ALIAS, OTHER], needed=("libsycl.so.8",), flags=SMALL)
+        seeds = {
+            "library": plain.read_bytes(),
+            "devices": library(folder / "d", [fat, spirv(kernels)], more=LITERALS, flags=SMALL).read_bytes(),
+            "compressed": library(folder / "z", [zstandard.compress(fat)], more=LITERALS, flags=SMALL).read_bytes(),
+        }
+        bare = library(folder / "b", [fat], more=LITERALS, flags=SMALL)
+        sstrip(bare, cut=True)
+        seeds["no-sections"] = bare.read_bytes()
+        tar = io.BytesIO()
+        with tarfile.open(fileobj=tar, mode="w") as out:
+            for path, data in (("a.so", seeds["library"]), ("p-1.dist-info/RECORD", b"a.so,,\n"), (".wh.b.so", b"")):
+                member = tarfile.TarInfo(path)
+                member.size = len(data)
+                out.addfile(member, io.BytesIO(data))
+        seeds["tar"] = tar.getvalue()
+        wheel = io.BytesIO()
+        with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as out:
+            out.writestr("p/a.so", seeds["library"])
+            out.writestr("p-1.dist-info/RECORD", "p/a.so,sha256=x,1\n")
+        seeds["wheel"] = wheel.getvalue()
+    (HERE / "corpus").mkdir(exist_ok=True)
+    for title, data in seeds.items():
+        (HERE / "corpus" / title).write_bytes(data)
+        print(f"{title}: {len(data)} bytes")
+
+
+if __name__ == "__main__":
+    main()

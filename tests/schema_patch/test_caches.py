@@ -1,0 +1,105 @@
+"""Caches on disk: which they are, what they name, how old, and that nothing else is ever deleted."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from schema_patch import caches, cli
+from schema_patch.model import ToolError
+
+GRAPH = b"\x80\x04buf0 = torch.ops.custom_esimd_kernels_vllm.esimd_rms_norm.default(arg0)\x00custom_esimd_kernels_vllm::esimd_gemv_int4"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every kind of cache in its usual place."""
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "VLLM_CACHE_ROOT", "TRITON_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    for path, data in {
+        "inductor/fxgraph/ab/key/entry": GRAPH,
+        "inductor/aotautograd/key/entry": b"nothing",
+        ".cache/vllm/torch_compile_cache/0123456789/rank_0_0/backbone/computation_graph.py": b"torch.ops.esimd_topk_v2.topk_v2(x)",
+        ".triton/cache/KEY/kernel.json": b"{}",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    return tmp_path
+
+
+def test_the_usual_places(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["caches"]) == 0
+    out = capsys.readouterr().out
+    assert f"Inductor: {home}/inductor: 2 files" in out
+    assert "2 known operators" in out
+    assert "    custom_esimd_kernels_vllm::esimd_gemv_int4\n    custom_esimd_kernels_vllm::esimd_rms_norm\n" in out
+    assert "    esimd_topk_v2::topk_v2\n" in out
+    assert f"Triton: {home}/.triton/cache: 1 files" in out
+    assert (home / "inductor/fxgraph/ab/key/entry").exists()
+
+
+def test_purge_deletes_what_was_listed_and_nothing_else(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outside = home / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("x")
+    (home / "inductor" / "link").symlink_to(outside)
+    assert cli.main(["caches", str(home / "inductor"), "--purge"]) == 0
+    assert list((home / "inductor").iterdir()) == []
+    assert (outside / "precious").exists()
+    assert (home / ".triton/cache/KEY/kernel.json").exists()
+    assert "purged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("what", ["home", "file", "missing"])
+def test_what_is_no_cache_is_refused(what: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "file").write_text("x")
+    path = {"home": home / ".cache", "file": home / "file", "missing": home / "gone"}[what]
+    assert cli.main(["caches", str(path), "--purge"]) == 2
+    assert "error" in capsys.readouterr().err
+    assert (home / "file").exists()
+    assert (home / "inductor/fxgraph/ab/key/entry").exists()
+
+
+def test_a_cache_that_is_none_any_more_is_not_purged(home: Path) -> None:
+    cache = caches.read("Inductor", home / "inductor", {"x"})
+    for name in ("fxgraph", "aotautograd"):
+        (home / "inductor" / name).rename(home / "inductor" / f"my-{name}")
+    with pytest.raises(ToolError, match="no longer looks like a cache"):
+        caches.purge(cache)
+    assert (home / "inductor/my-fxgraph/ab/key/entry").exists()
+
+
+def test_older_than_the_binary(home: Path) -> None:
+    cache = caches.read("Inductor", home / "inductor", {"custom_esimd_kernels_vllm"})
+    now = cache.newest
+    binaries = {"a.so": {"esimd_rms_norm"}, "b.so": {"other"}, "c.so": {"esimd_gemv_int4", "esimd_rms_norm"}}
+    (first, second) = caches.judge([cache], binaries, {"a.so": now + 10, "b.so": now + 10, "c.so": now + 10})
+    assert first.code == second.code == "SP301"
+    assert "older than a.so and names custom_esimd_kernels_vllm::esimd_rms_norm" in first.message
+    assert caches.judge([cache], binaries, dict.fromkeys(binaries, now - 10)) == []
+    os.utime(home / "inductor/aotautograd/key/entry", (now - 100, now - 100))  # one old file is enough
+    assert caches.judge(
+        [caches.read("Inductor", home / "inductor", {"custom_esimd_kernels_vllm"})],
+        binaries,
+        {**dict.fromkeys(binaries, now - 10)},
+    )
+
+
+def test_splitting_ops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["splitting-ops", "--keep", "vllm::unified_attention"]) == 0
+    said = capsys.readouterr()
+    names = json.loads(said.out)["splitting_ops"]
+    assert names[0] == "vllm::unified_attention"
+    assert len(names) == 48
+    assert "custom_esimd_kernels_vllm::esimd_gemv_int4" in names
+    assert "esimd_topk_v2::topk_v2" in names
+    assert said.err == ""
+    assert cli.main(["splitting-ops", "--namespace", "esimd_topk_v2"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == {"splitting_ops": ["esimd_topk_v2::topk_v2"]}
+    assert "this replaces vLLM's own list" in said.err

@@ -1,0 +1,114 @@
+"""What must never be believed: damage without --require, packers, sections that nobody loads; and what stays readable."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from elf_files import ALIAS, OTHER, VOID, WRONG, build, sstrip
+
+from schema_patch import audit, elf, layout, table, verify
+from schema_patch.elf import Damaged, ElfFacts
+from schema_patch.model import ToolError
+
+NORM = "esimd_rms_norm(Tensor input, Tensor(a!) output, Tensor weight, float eps) -> ()"
+
+
+def flipped(path: Path, text: str, at: int, bit: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[data.index(text.encode()) + at] ^= 1 << bit
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_no_turned_bit_goes_unnoticed_beside_another_operator(tmp_path: Path, stripped: bool) -> None:
+    """Nothing is required here: the other operator alone would verify."""
+    path = build(tmp_path, [VOID, NORM])
+    if stripped:
+        sstrip(path, cut=True)
+    whole = path.read_bytes()
+    clean = set()
+    for at in range(len(VOID)):
+        for bit in range(8):
+            path.write_bytes(whole)
+            flipped(path, VOID, at, bit)
+            report = audit.audit([str(path)])
+            if report.exit_code == 0 and not report.findings:
+                clean.add(path.read_bytes()[whole.index(VOID.encode()) :][: len(VOID)].decode())
+    assert all(text.replace(text[VOID.index("a!")] + "!", "a!", 1) == VOID for text in clean), clean
+
+
+def test_damage_is_told_from_other_text() -> None:
+    """Prose and other operators are none of our business."""
+
+    def damaged(text: str) -> list[ToolError]:
+        facts = ElfFacts("x.so", "x86-64", 1, (), "", False, (), damaged=(Damaged(text),))
+        return list(verify.check([facts], table.load(), sycl="8").errors)
+
+    assert damaged(VOID.replace("->", "-."))
+    assert damaged(f"ns::{VOID}"[:-1])
+    assert not damaged("other_gemv(Tensor input, Tensor weight, Tensor weight_scale, Tensor(a!) output) -")
+    assert not damaged("esimd_gemv_int4: expected a Tensor on the device -> none")
+    assert not damaged("quantized.linear_unpack(Tensor) is unsupported! Please upgrade -> now")
+
+
+def test_partly_read_schemas_could_not_be_verified() -> None:
+    facts = ElfFacts(
+        "x.so", "x86-64", 1, (), "", False, (), damaged=(Damaged("esimd_gemv_int4(Tensor input, Te", partly=True),)
+    )
+    report = verify.check([facts], table.load(), sycl="8")
+    assert report.exit_code == 2
+    assert "could not verify esimd_gemv_int4: code builds its schema" in report.errors[0].message
+
+
+def test_a_section_that_no_segment_loads_is_refused(tmp_path: Path) -> None:
+    path = build(tmp_path, [VOID])
+    data = bytearray(path.read_bytes())
+    shape = layout.prove_whole(bytes(data), "x")
+    index = [part.name for part in shape.sections].index(".rodata")
+    at = struct.unpack_from("<Q", data, 40)[0] + 64 * index + 16
+    for address in (1 << 40, shape.sections[index].address + 16):
+        struct.pack_into("<Q", data, at, address)
+        path.write_bytes(data)
+        with pytest.raises(ToolError, match=r"section \.rodata in a segment that loads it"):
+            elf.read(path)
+
+
+def test_strings_of_debug_information_do_not_count(tmp_path: Path) -> None:
+    more = f'enum {{ debug_only }}; /* */ typedef int {OTHER.split("(")[0]}_t; __asm__(".section .debug_str,\\"MS\\",@progbits,1\\n.string \\"{WRONG}\\"\\n.text");'
+    path = build(tmp_path, [VOID], more=more, flags=("-g3",))
+    assert WRONG.encode() in path.read_bytes()
+    assert [s.text for s in elf.read(path).schemas] == [VOID]
+    assert audit.audit([str(path)]).exit_code == 0
+
+
+@pytest.mark.skipif(not shutil.which("upx"), reason="no upx here")
+def test_a_packed_library_cannot_be_verified(tmp_path: Path) -> None:
+    path = build(tmp_path, [ALIAS], more="int big[20000] = {1}; void _init(void) {}", flags=("-nostartfiles",))
+    subprocess.run(["upx", "-q", path], check=True, capture_output=True)
+    with pytest.raises(ToolError, match="packed by UPX"):
+        elf.read(path)
+
+
+def test_a_packers_mark_is_enough(tmp_path: Path) -> None:
+    path = build(tmp_path, [VOID])
+    sstrip(path)
+    data = bytearray(path.read_bytes())
+    at = data.index(b"GNU\0")
+    data[at : at + 4] = b"UPX!"
+    path.write_bytes(data)
+    with pytest.raises(ToolError, match="packed by UPX"):
+        elf.read(path)
+
+
+def test_what_was_not_looked_into_is_said(tmp_path: Path) -> None:
+    build(tmp_path / "a", [VOID])
+    (tmp_path / "torch").mkdir()
+    shutil.copy(tmp_path / "a" / "libx.so", tmp_path / "torch" / "libtorch.so")
+    (tmp_path / "torch-2.0.dist-info").mkdir()
+    (tmp_path / "torch-2.0.dist-info" / "RECORD").write_text("torch/libtorch.so,,\n")
+    facts = audit.audit([str(tmp_path)]).facts
+    assert [row["what"] for row in facts["skipped"]] == ["torch 2.0"]  # type: ignore[attr-defined]

@@ -1,0 +1,66 @@
+"""The probe sees what is deleted, what is wrong and what is refused, keeps the graph, and survives an operator that kills it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from esimd_ops.probe import run
+from esimd_ops.probe.child import Order
+from schema_patch.model import Report, Verdict
+
+PLANTED = str(Path(__file__).parent / "planted.py")
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, dict, Path]:
+    keep = tmp_path_factory.mktemp("graphs")
+    orders = [Order("planted", op, "cpu", samples=PLANTED) for op in ("right", "shipped", "alias", "gone")]
+    return *run.probe(orders, keep=str(keep)), keep
+
+
+def test_verdicts(probed: tuple[Report, dict, Path]) -> None:
+    report, answers, _ = probed
+    assert {row.op: row.verdict for row in report.checked} == {
+        "right": Verdict.RIGHT, "shipped": Verdict.WRONG, "alias": Verdict.NEEDS_GUARD,
+    }  # fmt: skip
+    assert report.exit_code == 2
+    assert [str(error) for error in report.errors] == ["torch.ops.planted: gone: planted::gone is not registered"]
+    assert {(f.op, f.code) for f in report.findings} == {("shipped", "PB101"), ("alias", "PB102")}
+    outcomes = {(s.program, s.stage): s.outcome for s in answers["shipped"].seen}
+    assert outcomes["buffer read", "functionalized"] == "deleted"
+    assert outcomes["return read", "functionalized"] == "right"
+    assert outcomes["both read", "inductor"] == "wrong"
+    assert {s.outcome for s in answers["right"].seen} == {"right"}
+    assert "alias annotations" in answers["alias"].seen[0].detail
+
+
+def test_the_graph_without_the_call_is_kept_as_a_file(probed: tuple[Report, dict, Path]) -> None:
+    _, _, keep = probed
+    graph = (keep / "shipped.buffer-read.functionalized.txt").read_text()
+    assert "def forward" in graph
+    assert "planted.shipped" not in graph
+    assert not list(keep.glob("right.*"))
+
+
+def test_with_the_guard_it_is_right() -> None:
+    report, _ = run.probe([Order("planted", "shipped", "cpu", samples=PLANTED, guard=True)])
+    assert [row.verdict for row in report.checked] == [Verdict.RIGHT]
+    assert report.exit_code == 0
+
+
+def test_an_operator_that_ends_the_process(tmp_path: Path) -> None:
+    file = tmp_path / "killer.py"
+    file.write_text(
+        "import os, torch\n"
+        "library = torch.library.Library('killer', 'FRAGMENT')\n"
+        "library.define('op(Tensor x, Tensor(a!) output) -> ()')\n"
+        "library.impl('op', lambda x, output: os.kill(os.getpid(), 11), 'CPU')\n"
+        "SAMPLES = {'op': (torch.ones(2), torch.ones(2))}\nWRITES = {'op': ['output']}\n"
+    )
+    report, _ = run.probe([Order("killer", "op", "cpu", samples=str(file))])
+    assert [(f.code, f.message) for f in report.findings] == [("PB104", "ended by signal 11")]
+    assert report.exit_code == 1
+    assert os.path.exists(file)

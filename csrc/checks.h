@@ -6,26 +6,71 @@
 #include <c10/util/Exception.h>
 
 #include <initializer_list>
+#include <iterator>
+#include <utility>
 
 namespace esimd_ops {
 
-// One argument under check. It is dense (row-major, no gaps) and on the device of the operator's first tensor from the
-// start: kernels take bare addresses.
+using Named = std::pair<const char*, const at::Tensor&>;
+
+// The bytes from a tensor's first element to its last, gaps included.
+struct Span {
+  explicit Span(const at::Tensor& tensor) : begin(reinterpret_cast<uintptr_t>(tensor.const_data_ptr())), end(begin) {
+    if (tensor.numel() == 0) return;
+    int64_t last = 0;
+    for (int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
+    end += (last + 1) * tensor.element_size();
+  }
+
+  bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
+
+  uintptr_t begin;
+  uintptr_t end;
+};
+
+enum class Gaps { kNone, kBetweenRows };
+
+// One argument under check. It is on the device of the operator's first tensor and dense (row-major, no gaps) from the
+// start, for kernels take bare addresses; with gaps between rows, each tensor[i] is dense and they don't overlap.
 class Argument {
  public:
-  Argument(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& first)
+  Argument(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& first, Gaps gaps = Gaps::kNone)
       : op_(op), name_(name), tensor_(tensor) {
     expect(tensor.device() == first.device(), "a tensor on ", first.device(), ", found one on ", tensor.device());
-    expect(tensor.is_contiguous(), "a contiguous tensor, found strides ", tensor.strides(), " for shape ",
-           tensor.sizes());
+    if (gaps == Gaps::kNone || tensor.dim() == 0 || tensor.size(0) == 0) {
+      expect(tensor.is_contiguous(), "a contiguous tensor, found strides ", tensor.strides(), " for shape ",
+             tensor.sizes());
+    } else {
+      const bool apart = tensor.size(0) == 1 || tensor.stride(0) >= tensor.numel() / tensor.size(0);
+      expect(apart && tensor.select(0, 0).is_contiguous(), "contiguous rows, found strides ", tensor.strides(),
+             " for shape ", tensor.sizes());
+    }
   }
 
   const Argument& dtype(at::ScalarType type) const {
     return expect(tensor_.scalar_type() == type, "dtype ", type, ", found ", tensor_.scalar_type());
   }
 
+  // Weights of 8 bits. Bytes without a format of their own are E4M3, as all but E5M2 are to the original library.
+  const Argument& fp8() const {
+    const auto type = tensor_.scalar_type();
+    return expect(type == at::kFloat8_e4m3fn || type == at::kFloat8_e5m2 || type == at::kByte,
+                  "dtype Float8_e4m3fn, Float8_e5m2 or Byte, found ", type);
+  }
+
+  // Counts and row numbers, which kernels read as 32 bits and which are never negative.
+  const Argument& int32() const {
+    const auto type = tensor_.scalar_type();
+    return expect(type == at::kInt || type == at::kUInt32, "dtype Int or UInt32, found ", type);
+  }
+
   const Argument& shape(at::IntArrayRef sizes) const {
     return expect(tensor_.sizes() == sizes, "shape ", sizes, ", found ", tensor_.sizes());
+  }
+
+  // Of any shape.
+  const Argument& elements(int64_t count) const {
+    return expect(tensor_.numel() == count, count, " elements, found shape ", tensor_.sizes());
   }
 
   // At least one dimension, the last one not empty.
@@ -46,13 +91,10 @@ class Argument {
                   tensor_.storage_offset());
   }
 
-  // A written argument shares no memory with the others, which were found dense before.
-  const Argument& apart_from(std::initializer_list<std::pair<const char*, const at::Tensor&>> others) const {
-    for (const auto& [name, other] : others) {
-      const auto overlap = at::get_overlap_status(tensor_, other);
-      expect(overlap == at::MemOverlapStatus::No || tensor_.numel() == 0, "memory of its own, found it overlapping '",
-             name, "'");
-    }
+  // A written argument shares no memory with the others. Their gaps count as theirs.
+  const Argument& apart_from(std::initializer_list<Named> others) const {
+    for (const auto& [name, other] : others)
+      expect(!Span(tensor_).meets(Span(other)), "memory of its own, found it overlapping '", name, "'");
     return *this;
   }
 
@@ -79,6 +121,25 @@ class Checks {
   Checks(const char* op, const at::Tensor& first) : op_(op), first_(first) {}
 
   Argument operator()(const char* name, const at::Tensor& tensor) const { return {op_, name, tensor, first_}; }
+
+  // As above where rows may lie apart.
+  Argument rows(const char* name, const at::Tensor& tensor) const {
+    return {op_, name, tensor, first_, Gaps::kBetweenRows};
+  }
+
+  // No written argument shares memory with any other argument.
+  void apart(std::initializer_list<Named> written, std::initializer_list<Named> read) const {
+    for (auto one = written.begin(); one != written.end(); ++one) {
+      const Argument argument = (*this)(one->first, one->second);
+      argument.apart_from(read);
+      for (auto other = std::next(one); other != written.end(); ++other) argument.apart_from({*other});
+    }
+  }
+
+  template <typename... Message>
+  void expect(bool condition, const char* name, const Message&... message) const {
+    TORCH_CHECK(condition, op_, ": argument '", name, "': expected ", message...);
+  }
 
  private:
   const char* op_;

@@ -2,15 +2,21 @@
 
 // The assembler finds the files relative to csrc/ (setup.py passes -Wa,-I). The compiler's dependency files do not list
 // them, so setup.py passes their digest as a macro: a changed kernel changes the command line and is embedded again.
-#define FOR_EACH_SOURCE(DO)                \
-  DO(device_tile_h, "device/tile.h")       \
-  DO(device_kernel_h, "device/kernel.h")   \
-  DO(device_row_h, "device/row.h")         \
-  DO(device_weights_h, "device/weights.h") \
-  DO(device_matvec_h, "device/matvec.h")   \
-  DO(norm_sycl, "norm/norm.sycl")          \
-  DO(gemv_sycl, "gemv/gemv.sycl")          \
-  DO(gemm_sycl, "gemm/gemm.sycl")
+#define FOR_EACH_SOURCE(DO)                        \
+  DO(device_tile_h, "device/tile.h")               \
+  DO(device_kernel_h, "device/kernel.h")           \
+  DO(device_row_h, "device/row.h")                 \
+  DO(device_activations_h, "device/activations.h") \
+  DO(device_weights_h, "device/weights.h")         \
+  DO(device_fp8_h, "device/fp8.h")                 \
+  DO(device_matvec_h, "device/matvec.h")           \
+  DO(norm_norm_sycl, "norm/norm.sycl")             \
+  DO(gemv_gemv_sycl, "gemv/gemv.sycl")             \
+  DO(gemm_gemm_sycl, "gemm/gemm.sycl")             \
+  DO(moe_moe_sycl, "moe/moe.sycl")                 \
+  DO(rope_rope_sycl, "rope/rope.sycl")             \
+  DO(gdn_gdn_sycl, "gdn/gdn.sycl")                 \
+  DO(quant_quant_sycl, "quant/quant.sycl")
 
 #define EMBED(name, path)                    \
   asm(".pushsection .rodata\n"               \

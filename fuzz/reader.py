@@ -5,7 +5,7 @@
 
 Looks for three things: an exception other than ToolError, a file that takes over ten seconds, and a library that is
 called the same after one bit of its schemas was turned although it then declares something else. With atheris (Linux,
-extra `fuzz`) coverage guides the mutations; without it they are blind. What fails is kept in fuzz/crashes.
+extra `fuzz`) coverage guides the mutations; without it they are blind. What fails is kept in build/crashes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+CRASHES = HERE.parent / "build" / "crashes"
 sys.path.insert(0, str(HERE.parent))
 SLOW = 10  # seconds that one file may take
 LARGEST = 1 << 16
@@ -102,8 +103,8 @@ def mutated(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
 
 
 def keep(data: bytes, error: BaseException) -> None:
-    (HERE / "crashes").mkdir(exist_ok=True)
-    path = HERE / "crashes" / hashlib.sha256(data).hexdigest()[:16]
+    CRASHES.mkdir(parents=True, exist_ok=True)
+    path = CRASHES / hashlib.sha256(data).hexdigest()[:16]
     path.write_bytes(data)
     print(f"{path}: {type(error).__name__}: {error}", file=sys.stderr)
 
@@ -129,7 +130,7 @@ def blind(seconds: float, seed: int) -> int:
 
 def guided(seconds: int) -> int:
     """Mutations that coverage guides; libFuzzer ends the process at the first failure, and writes the file down."""
-    (HERE / "crashes").mkdir(exist_ok=True)
+    CRASHES.mkdir(parents=True, exist_ok=True)
     chance = random.Random(0)
 
     def one(data: bytes) -> None:
@@ -139,7 +140,7 @@ def guided(seconds: int) -> int:
 
     with tempfile.TemporaryDirectory() as grown:
         options = [f"-max_total_time={seconds}", f"-timeout={SLOW}", "-rss_limit_mb=1024", f"-max_len={LARGEST}",
-                   f"-artifact_prefix={HERE}/crashes/", "-print_final_stats=1"]  # fmt: skip
+                   f"-artifact_prefix={CRASHES}/", "-print_final_stats=1"]  # fmt: skip
         atheris.Setup([sys.argv[0], *options, grown, str(HERE / "corpus")], one)
         atheris.Fuzz()
     return 0

@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
 import os
 import posixpath
 import re
 import shutil
+import struct
 import sys
 import tarfile
 import tempfile
@@ -38,7 +40,7 @@ SOURCE = re.compile(r"\.(c|cc|cpp|cxx|cu|h|hpp|hxx|sycl)$")
 REGISTERS, MENTIONS = b"TORCH_LIBRARY", (b"torch.ops.", b"torch.library")
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 LARGEST_TEXT = 8 << 20  # of a script, a source, or a manifest
-BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, EOFError, OSError)
+BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
 
 Read = Callable[[str, str], ElfFacts]
 
@@ -145,7 +147,7 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
 
     try:
         with tarfile.open(fileobj=_plain(stream), mode="r|*", tarinfo=Member) as tar:
-            for member in tar:
+            while member := _next(tar):
                 path = posixpath.normpath(member.name).lstrip("/")
                 folder, base = posixpath.split(path)
                 if base == OPAQUE:
@@ -163,6 +165,13 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
     if not Member.ended:
         raise ToolError("expected the blocks of zeros that end a tar archive, found none: it was cut", where)
     return layer
+
+
+def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
+    try:
+        return tar.next()
+    except (ValueError, struct.error, IndexError) as error:  # what tarfile raises for numbers that are none
+        raise tarfile.ReadError(str(error)) from error
 
 
 def _member(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import lzma
 import os
 import re
 import shutil
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -28,7 +30,11 @@ SHARED = re.compile(r"\.so(\.[0-9]+)*$")  # foo.cpython-311-x86_64-linux-gnu.so,
 MAYBE_SHARED = re.compile(r"\.so(?!.*\.debug$)")  # x.so.old is one if its content says so; debug files hold no strings
 TEXT = re.compile(rb"[\t\n\r -~]{4,}")
 DIST_INFO = re.compile(r"(?P<name>[^/]+?)-(?P<version>[^-/]+)\.dist-info")
-BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)  # what zipfile raises
+# What zipfile raises; the last two for names and numbers that are none.
+BROKEN_ZIP = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(NotImplementedError, RuntimeError, ValueError, struct.error),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,8 +177,10 @@ def _damaged(library: ElfFacts, table: Table) -> Iterator[ToolError]:
 
 
 def _unread(library: ElfFacts) -> ToolError:
-    message = f"could not verify all operators: {library.unread} more calls register one than schemas were found"
-    return ToolError(f"{message}; keep the texts as literals, or build without -march", library.path)
+    message = f"could not verify all operators: {library.unread} more calls take a schema than schemas were found"
+    return ToolError(
+        f"{message}: code builds its text in ways not understood, or a longer text ends in it", library.path
+    )
 
 
 def _resembles(text: str, table: Table) -> str:

@@ -10,6 +10,11 @@ namespace syclex = sycl::ext::oneapi::experimental;
 using namespace esimd_ops;
 using sycl::half;
 
+// What decides on loops, branches and addresses is chosen value by value with the language's own operators. What
+// sycl::min returns, or a chosen struct, is to the compiler of the CPU device no longer the same in all lanes: loads of
+// neighbours become gathers and branches masks, and a kernel ten times slower.
+//
+// Every kernel is a template: a plain function would be compiled again with each other kernel of its file.
 // The size comes first: placed after nd_range_kernel it is ignored without a word.
 #define KERNEL                                                               \
   SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclex::sub_group_size<kSubGroupSize>)) \

@@ -7,9 +7,11 @@
 #include "kernel.h"
 
 // The sub-groups of a work-group share one copy of the activations in local memory; each takes kRows weight rows.
-template <typename Row, int kTokens, int kRows, typename Activation, typename RowOf, typename Store>
+template <typename Row, typename Tile, typename Activation, typename RowOf, typename Store>
 void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t row_block, Activation activation,
             RowOf row_of, Store store) {
+  constexpr int kTokens = Tile::kTokens;
+  constexpr int kRows = Tile::kRows;
   constexpr int kChunk = kTokens == 1 ? 4096 : 1024;
   constexpr int kScales = Row::kScaled ? kChunk / Row::kStep : 1;
   static_assert(kChunk % Row::kStep == 0);
@@ -25,18 +27,33 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
   const int64_t first_row = (row_block * kSubGroups + sub_group_id) * kRows;
   Row rows[kRows];
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) rows[r] = row_of(sycl::min(first_row + r, N - 1));  // past the end: not stored
+  for (int r = 0; r < kRows; ++r) rows[r] = row_of(first_row + r < N ? first_row + r : N - 1);  // too many: not stored
 
+  // The last tile may be short, and an expert's only tile mostly is: its missing tokens cost nothing.
+  const int64_t live = tokens - first_token;
   float sums[kRows][kTokens] = {};
   for (int64_t begin = 0; begin < K; begin += kChunk) {
-    const int steps = (sycl::min<int64_t>(kChunk, K - begin) + Row::kStep - 1) / Row::kStep;
+    const int64_t left = K - begin;
+    const int steps = ((left < kChunk ? left : kChunk) + Row::kStep - 1) / Row::kStep;
     // Stored in the order in which lanes ask for them, so that a sub-group reads 16 neighbours.
-    for (int i = group.get_local_linear_id(); i < steps * Row::kStep; i += kGroupSize) {
-      const int64_t k = begin + i / Row::kStep * Row::kStep +
-                        Row::position(i % kSubGroupSize, i % Row::kStep / kSubGroupSize);
+    for (int step = sub_group_id; step < steps; step += kSubGroups) {
+      const int64_t first = begin + step * Row::kStep;
+      float* place = &activations[step * Row::kStep + lane];
 #pragma unroll
-      for (int t = 0; t < kTokens; ++t)
-        activations[t * kChunk + i] = k < K && first_token + t < tokens ? activation(first_token + t, k) : 0.0f;
+      for (int t = 0; t < kTokens; ++t) {
+        if (t >= live) break;
+        if (first + Row::kStep <= K) {
+#pragma unroll
+          for (int e = 0; e < Row::kPerLane; ++e)
+            place[t * kChunk + e * kSubGroupSize] = activation(first_token + t, first + Row::position(lane, e));
+        } else {
+#pragma unroll
+          for (int e = 0; e < Row::kPerLane; ++e) {
+            const int64_t k = first + Row::position(lane, e);
+            place[t * kChunk + e * kSubGroupSize] = k < K ? activation(first_token + t, k) : 0.0f;
+          }
+        }
+      }
     }
     // Read one by one between the weights, scales cost as much time as the weights themselves.
     if constexpr (Row::kScaled) {
@@ -49,17 +66,32 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
 
     for (int step = 0; step < steps; ++step) {
       const float* x = &activations[step * Row::kStep + lane];
+      float w[kRows][Row::kPerLane];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        float w[Row::kPerLane];
         const float scale = Row::kScaled ? scales[r][step] : 1.0f;
-        const float factor = rows[r].decode(begin + step * Row::kStep, lane, K, scale, w);
-#pragma unroll
-        for (int t = 0; t < kTokens; ++t) {
+        const float factor = rows[r].decode(begin + step * Row::kStep, lane, K, scale, w[r]);
+        if constexpr (kTokens == 1) {
           float partial = 0;
 #pragma unroll
-          for (int e = 0; e < Row::kPerLane; ++e) partial += w[e] * x[t * kChunk + e * kSubGroupSize];
-          sums[r][t] += partial * factor;
+          for (int e = 0; e < Row::kPerLane; ++e) partial += w[r][e] * x[e * kSubGroupSize];
+          sums[r][0] += partial * factor;
+        } else {
+#pragma unroll
+          for (int e = 0; e < Row::kPerLane; ++e) w[r][e] *= factor;
+        }
+      }
+      // Each activation is loaded once for all rows.
+      if constexpr (kTokens > 1) {
+#pragma unroll
+        for (int t = 0; t < kTokens; ++t) {
+          if (t >= live) break;
+#pragma unroll
+          for (int e = 0; e < Row::kPerLane; ++e) {
+            const float value = x[t * kChunk + e * kSubGroupSize];
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) sums[r][t] += w[r][e] * value;
+          }
         }
       }
     }
@@ -71,7 +103,7 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
 #pragma unroll
     for (int t = 0; t < kTokens; ++t) {
       const float sum = sycl::reduce_over_group(sub_group, sums[r][t], sycl::plus<float>());
-      if (lane == 0 && first_row + r < N && first_token + t < tokens) store(first_token + t, first_row + r, sum);
+      if (lane == 0 && first_row + r < N && t < live) store(first_token + t, first_row + r, sum);
     }
   }
 }

@@ -7,11 +7,23 @@ inline constexpr int kSubGroupSize = 16;
 inline constexpr int kGroupSize = 256;  // of the kernels that share activations; see device/matvec.h
 inline constexpr int kSubGroups = kGroupSize / kSubGroupSize;
 
-// Weight rows of one sub-group, and tokens of one tile.
-inline constexpr int kGemvRows = 4;
-inline constexpr int kGemmRows = 2;
-inline constexpr int kGemmTokens = 8;
+// Tokens of a work-group, and weight rows of each of its sub-groups. One token leaves registers for more rows.
+struct OneToken {
+  static constexpr int kTokens = 1;
+  static constexpr int kRows = 4;
+};
+
+struct ManyTokens {
+  static constexpr int kTokens = 8;
+  static constexpr int kRows = 2;
+};
+
+inline constexpr int kElementwise = 1024;  // elements of one work-group where each stands alone
 
 inline constexpr int kInt4Group = 128;  // elements that share a scale
+inline constexpr int kFp8Block = 128;   // rows and columns of a block that share a scale
+
+inline constexpr int kHeadDim = 128;      // of the gated norms and of the delta rule
+inline constexpr int kRopeHeadDim = 256;  // of the attention heads
 
 }  // namespace esimd_ops

@@ -54,24 +54,56 @@ struct Int4RoundedRow : Int4Row {
   }
 };
 
-// Plain fp16, any K: neighbouring lanes read neighbouring elements, whatever the alignment of the row.
-struct HalfRow {
-  static constexpr int kPerLane = 4;
+// One element after the other, any K and any alignment: neighbouring lanes read neighbouring elements.
+// A format says how an element is stored, and that value(element) * kFactor is the weight.
+template <typename Format>
+struct ElementRow {
+  static constexpr int kPerLane = 8;
   static constexpr int kStep = kPerLane * kSubGroupSize;
   static constexpr bool kScaled = false;
 
-  const half* elements;
+  const typename Format::Element* elements;
 
-  static HalfRow at(const void* weight, int64_t row, int64_t K) { return {static_cast<const half*>(weight) + row * K}; }
+  static ElementRow at(const void* weight, const void*, int64_t row, int64_t K) {
+    return {static_cast<const typename Format::Element*>(weight) + row * K};
+  }
 
   static constexpr int position(int lane, int e) { return e * kSubGroupSize + lane; }
 
   float decode(int64_t k, int lane, int64_t K, float, float (&w)[kPerLane]) const {
+    // Asked for each element, whether it is in the row costs more than the load.
+    if (k + kStep <= K) {
 #pragma unroll
-    for (int e = 0; e < kPerLane; ++e) {
-      const int64_t i = k + position(lane, e);
-      w[e] = i < K ? static_cast<float>(elements[i]) : 0.0f;
+      for (int e = 0; e < kPerLane; ++e) w[e] = Format::value(elements[k + position(lane, e)]);
+    } else {
+#pragma unroll
+      for (int e = 0; e < kPerLane; ++e) {
+        const int64_t i = k + position(lane, e);
+        w[e] = i < K ? Format::value(elements[i]) : 0.0f;
+      }
     }
-    return 1.0f;
+    return Format::kFactor;
   }
+};
+
+struct Half {
+  using Element = half;
+  static constexpr float kFactor = 1.0f;
+  static float value(half element) { return static_cast<float>(element); }
+};
+
+using HalfRow = ElementRow<Half>;
+
+// What a whole row's sum is multiplied by.
+struct Unscaled {
+  static float of(const void*, int64_t) { return 1.0f; }
+};
+
+template <typename T>
+struct RowScale {
+  static float of(const void* scale, int64_t row) { return static_cast<float>(static_cast<const T*>(scale)[row]); }
+};
+
+struct TensorScale {
+  static float of(const void* scale, int64_t) { return *static_cast<const float*>(scale); }
 };

@@ -1,35 +1,111 @@
-// One-token matrix-vector operators. More than one token is refused: the original library ignores the rest.
+// One-token matrix-vector operators with fp16 and int4 weights, and what all GEMV operators share.
+// More than one token is refused: the original library ignores the rest.
+#include "gemv/gemv.h"
+
 #include <ATen/ceil_div.h>
 
-#include "checks.h"
+#include <array>
+
 #include "device/tile.h"
+#include "gemm/gemm.h"
 #include "ops.h"
-#include "runtime.h"
 
 namespace esimd_ops {
+namespace gemv {
 namespace {
 
-Range row_blocks(int64_t N) { return {at::ceil_div<int64_t>(N, kSubGroups * kGemvRows), kGroupSize}; }
-
-// Packed weight [N, K/2] uint8, scale [N, K/128] fp16, output [1, N] fp16.
-void check_int4_matrix(const Checks& check, const char* weight_name, const at::Tensor& weight, const char* scale_name,
-                       const at::Tensor& scale, const char* output_name, const at::Tensor& output, int64_t K) {
-  const auto argument = check(weight_name, weight);
-  argument.dtype(at::kByte).expect(weight.dim() == 2, "shape [N, K/2], found ", weight.sizes());
-  const int64_t N = weight.size(0);
-  argument.shape({N, K / 2}).aligned(sizeof(uint32_t));
-  check(scale_name, scale).dtype(at::kHalf).shape({N, K / kInt4Group});
-  check(output_name, output)
-      .dtype(at::kHalf)
-      .one_row(N)
-      .apart_from({{weight_name, weight}, {scale_name, scale}});
+void check_weight_and_output(const Checks& check, const Matrix& matrix, at::ScalarType dtype, int64_t columns) {
+  const auto& [name, weight] = matrix.weight;
+  check(name, weight)
+      .dtype(dtype)
+      .expect(weight.dim() == 2 && weight.size(1) == columns, "shape [N, ", columns, "], found ", weight.sizes());
+  check(matrix.output.first, matrix.output.second).dtype(at::kHalf).elements(matrix.N());
 }
 
-int64_t check_int4_input(const Checks& check, const at::Tensor& input) {
-  const auto argument = check("input", input);
+}  // namespace
+
+int64_t check_token(const Checks& check, const char* name, const at::Tensor& token) {
+  const auto argument = check(name, token);
   argument.dtype(at::kHalf).rows();
-  const int64_t K = input.size(-1);
-  argument.one_row(K).expect(K % kInt4Group == 0, "a multiple of ", kInt4Group, " elements, found ", K);
+  const int64_t K = token.size(-1);
+  argument.one_row(K);
+  return K;
+}
+
+void check_half(const Checks& check, const Matrix& matrix, int64_t K) {
+  check_weight_and_output(check, matrix, at::kHalf, K);
+}
+
+void check_int4_bytes(const Checks& check, const Matrix& matrix, int64_t K) {
+  check_weight_and_output(check, matrix, at::kByte, K / 2);
+  check(matrix.weight.first, matrix.weight.second).aligned(sizeof(uint32_t));
+  check(matrix.scale.first, matrix.scale.second).dtype(at::kHalf).shape({matrix.N(), K / kInt4Group});
+}
+
+void check_int4_words(const Checks& check, const Matrix& matrix, int64_t K) {
+  check_weight_and_output(check, matrix, at::kInt, K / 8);
+  check(matrix.scale.first, matrix.scale.second).dtype(at::kHalf).shape({matrix.N(), K / kInt4Group});
+}
+
+void check_fp8_row_scaled(const Checks& check, const Matrix& matrix, int64_t K) {
+  check(matrix.weight.first, matrix.weight.second).fp8();
+  check_weight_and_output(check, matrix, matrix.weight.second.scalar_type(), K);
+  check(matrix.scale.first, matrix.scale.second).dtype(at::kHalf).elements(matrix.N());
+}
+
+void check_fp8_tensor_scaled(const Checks& check, const Matrix& matrix, int64_t K) {
+  check(matrix.weight.first, matrix.weight.second).fp8();
+  check_weight_and_output(check, matrix, matrix.weight.second.scalar_type(), K);
+  check(matrix.scale.first, matrix.scale.second).dtype(at::kFloat).elements(1);
+}
+
+void check_fp8_block_scaled(const Checks& check, const Matrix& matrix, int64_t K) {
+  check_weight_and_output(check, matrix, at::kFloat8_e4m3fn, K);
+  check(matrix.scale.first, matrix.scale.second)
+      .dtype(at::kFloat)
+      .shape({at::ceil_div<int64_t>(matrix.N(), kFp8Block), K / kFp8Block});
+}
+
+bool is_e5m2(const Checks& check, Matrices matrices) {
+  const auto of = [](const Matrix& matrix) { return matrix.weight.second.scalar_type() == at::kFloat8_e5m2; };
+  const bool first = of(*matrices.begin());
+  for (const Matrix& matrix : matrices) {
+    check(matrix.weight.first, matrix.weight.second)
+        .expect(of(matrix) == first, first ? "E5M2" : "E4M3", " weights like those of ", matrices.begin()->weight.first,
+                ", found ", matrix.weight.second.scalar_type());
+  }
+  return first;
+}
+
+int64_t groups_of(int64_t N) { return at::ceil_div<int64_t>(N, kSubGroups * OneToken::kRows); }
+
+void run(const char* kernel_name, const at::Tensor& input, Matrices matrices, int64_t K) {
+  struct Operands {
+    const void* weight = nullptr;
+    const void* scale = nullptr;
+    void* output = nullptr;
+    int64_t N = 0;
+  };
+  std::array<Operands, 3> all;
+  int64_t groups = 0;
+  auto next = all.begin();
+  for (const Matrix& matrix : matrices) {
+    *next++ = {matrix.weight.second.const_data_ptr(), matrix.scale.second.const_data_ptr(),
+               matrix.output.second.mutable_data_ptr(), matrix.N()};
+    groups += groups_of(matrix.N());
+  }
+  const auto& [m0, m1, m2] = all;
+  nd_launch(queue(input), {groups, kGroupSize}, kernel(kernel_name), input.const_data_ptr(), m0.weight, m0.scale,
+            m0.output, m0.N, m1.weight, m1.scale, m1.output, m1.N, m2.weight, m2.scale, m2.output, m2.N, K);
+}
+
+}  // namespace gemv
+
+namespace {
+
+int64_t check_int4_token(const Checks& check, const at::Tensor& input) {
+  const int64_t K = gemv::check_token(check, "input", input);
+  check.expect(K % kInt4Group == 0, "input", "a multiple of ", kInt4Group, " elements, found ", K);
   return K;
 }
 
@@ -37,62 +113,61 @@ int64_t check_int4_input(const Checks& check, const at::Tensor& input) {
 
 at::Tensor gemv_int4(at::Tensor input, at::Tensor weight, at::Tensor weight_scale, at::Tensor output) {
   const Checks check("esimd_gemv_int4", input);
-  const int64_t K = check_int4_input(check, input);
-  check_int4_matrix(check, "weight", weight, "weight_scale", weight_scale, "output", output, K);
-  check("output", output).apart_from({{"input", input}});
+  const int64_t K = check_int4_token(check, input);
+  const gemv::Matrix matrix{{"weight", weight}, {"weight_scale", weight_scale}, {"output", output}};
+  gemv::check_int4_bytes(check, matrix, K);
+  check.apart({matrix.output}, {{"input", input}, matrix.weight, matrix.scale});
 
-  const int64_t N = weight.size(0);
-  nd_launch(queue(input), row_blocks(N), kernel("gemv/gemv_int4"), input.const_data_ptr(), weight.const_data_ptr(),
-            weight_scale.const_data_ptr(), output.mutable_data_ptr(), N, weight.const_data_ptr(),
-            weight_scale.const_data_ptr(), output.mutable_data_ptr(), /*N1=*/int64_t{0}, K);
+  gemv::run("gemv/gemv<half, Int4Row, Unscaled>", input, {matrix}, K);
   return output;
 }
 
 at::Tensor gemv_int4_fused2(at::Tensor input, at::Tensor w0, at::Tensor s0, at::Tensor o0, at::Tensor w1, at::Tensor s1,
                             at::Tensor o1) {
   const Checks check("esimd_gemv_int4_fused2", input);
-  const int64_t K = check_int4_input(check, input);
-  check_int4_matrix(check, "w0", w0, "s0", s0, "o0", o0, K);
-  check_int4_matrix(check, "w1", w1, "s1", s1, "o1", o1, K);
-  check("o0", o0).apart_from({{"input", input}, {"w1", w1}, {"s1", s1}, {"o1", o1}});
-  check("o1", o1).apart_from({{"input", input}, {"w0", w0}, {"s0", s0}});
+  const int64_t K = check_int4_token(check, input);
+  const gemv::Matrix first{{"w0", w0}, {"s0", s0}, {"o0", o0}};
+  const gemv::Matrix second{{"w1", w1}, {"s1", s1}, {"o1", o1}};
+  gemv::check_int4_bytes(check, first, K);
+  gemv::check_int4_bytes(check, second, K);
+  check.apart({first.output, second.output},
+              {{"input", input}, first.weight, first.scale, second.weight, second.scale});
 
-  nd_launch(queue(input), row_blocks(w0.size(0) + w1.size(0)), kernel("gemv/gemv_int4"), input.const_data_ptr(),
-            w0.const_data_ptr(), s0.const_data_ptr(), o0.mutable_data_ptr(), w0.size(0), w1.const_data_ptr(),
-            s1.const_data_ptr(), o1.mutable_data_ptr(), w1.size(0), K);
+  gemv::run("gemv/gemv<half, Int4Row, Unscaled>", input, {first, second}, K);
   return o0;
 }
 
-void norm_gemv_norm_fp16(at::Tensor residual, at::Tensor scale_with_root, at::Tensor proj_w, at::Tensor pre_ff_w,
-                         at::Tensor router_logits, at::Tensor moe_input, double eps) {
-  const Checks check("esimd_norm_gemv_norm_fp16", residual);
-  check("residual", residual).dtype(at::kHalf).rows();
-  const int64_t K = residual.size(-1);
-  check("residual", residual).one_row(K);
-  check("scale_with_root", scale_with_root).dtype(at::kHalf).one_row(K);
-  check("proj_w", proj_w)
-      .dtype(at::kHalf)
-      .expect(proj_w.dim() == 2 && proj_w.size(0) > 0 && proj_w.size(1) == K, "shape [N, ", K, "] with N > 0, found ",
-              proj_w.sizes());
-  const int64_t N = proj_w.size(0);
-  check("pre_ff_w", pre_ff_w).dtype(at::kHalf).one_row(K);
-  check("router_logits", router_logits).dtype(at::kHalf).one_row(N);
-  check("moe_input", moe_input).dtype(at::kHalf).one_row(K);
-  check("router_logits", router_logits)
-      .apart_from({{"residual", residual},
-                   {"scale_with_root", scale_with_root},
-                   {"proj_w", proj_w},
-                   {"pre_ff_w", pre_ff_w},
-                   {"moe_input", moe_input}});
-  check("moe_input", moe_input)
-      .apart_from({{"residual", residual},
-                   {"scale_with_root", scale_with_root},
-                   {"proj_w", proj_w},
-                   {"pre_ff_w", pre_ff_w}});
+// Any number of tokens: the name is the original's.
+at::Tensor gemv_fp16(at::Tensor input, at::Tensor weight, at::Tensor output) {
+  const Checks check("esimd_gemv_fp16", input);
+  const gemm::Sizes sizes = gemm::check_input(check, input, weight);
+  check("weight", weight).dtype(at::kHalf).shape({sizes.N, sizes.K});
+  gemm::check_output(check, output, sizes);
+  check.apart({{"output", output}}, {{"input", input}, {"weight", weight}});
 
-  nd_launch(queue(residual), row_blocks(N), kernel("gemv/norm_gemv_norm"), residual.const_data_ptr(),
-            scale_with_root.const_data_ptr(), proj_w.const_data_ptr(), pre_ff_w.const_data_ptr(),
-            router_logits.mutable_data_ptr(), moe_input.mutable_data_ptr(), static_cast<float>(eps), N, K);
+  if (sizes.M == 1) {
+    const gemv::Matrix matrix{{"weight", weight}, {"weight", weight}, {"output", output}};
+    gemv::run("gemv/gemv<half, HalfRow, Unscaled>", input, {matrix}, sizes.K);
+  } else {
+    gemm::run("gemm/gemm<HalfRow, Unscaled, ManyTokens>", input, weight, weight, output, sizes);
+  }
+  return output;
+}
+
+at::Tensor gemv_fp16_gelu_mul(at::Tensor input, at::Tensor weight, at::Tensor output) {
+  const Checks check("esimd_gemv_fp16_gelu_mul", input);
+  const int64_t K = gemv::check_token(check, "input", input);
+  check("weight", weight)
+      .dtype(at::kHalf)
+      .expect(weight.dim() == 2 && weight.size(0) % 2 == 0 && weight.size(1) == K, "shape [2N, ", K, "], found ",
+              weight.sizes());
+  const int64_t N = weight.size(0) / 2;
+  check("output", output).dtype(at::kHalf).one_row(N);
+  check.apart({{"output", output}}, {{"input", input}, {"weight", weight}});
+
+  nd_launch(queue(input), {gemv::groups_of(2 * N), kGroupSize}, kernel("gemv/gemv_gelu_mul<HalfRow>"),
+            input.const_data_ptr(), weight.const_data_ptr(), output.mutable_data_ptr(), N, K);
+  return output;
 }
 
 }  // namespace esimd_ops

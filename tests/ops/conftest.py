@@ -1,9 +1,34 @@
-"""Loads the extension once. Where it was not built these tests fail and say how: a skip proves nothing."""
+"""Loads the extension once. Where it was not built these tests fail and say how: a skip proves nothing.
+
+A test with an argument `operator` runs for every operator that the extension registers, one with `operator` and `sizes`
+for each of its samples.
+"""
 
 import pytest
 import torch
 
-from esimd_ops import fakes, native
+from esimd_ops import fakes, native, registry, samples
+
+
+def registered():
+    """The operators to test; all that should be there where nothing is, so that their tests fail."""
+    try:
+        native.load()
+    except native.NotBuiltError:
+        return tuple(samples.SIZES)
+    return registry.names("esimd_ops")
+
+
+def pytest_generate_tests(metafunc):
+    given = {word for mark in metafunc.definition.iter_markers("parametrize") for word in str(mark.args[0]).split()}
+    if "operator" not in metafunc.fixturenames or any("operator" in word for word in given):
+        return
+    if "sizes" in metafunc.fixturenames:
+        cases = [(operator, sizes) for operator, sizes in samples.every() if operator in registered()]
+        ids = [f"{operator}-{samples.label(sizes)}" for operator, sizes in cases]
+        metafunc.parametrize(("operator", "sizes"), cases, ids=ids)
+    else:
+        metafunc.parametrize("operator", registered())
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +40,6 @@ def extension():
 
 
 @pytest.fixture(scope="session")
-def ops(extension):  # noqa: ARG001
+def ops(extension):
     fakes.register()
     return torch.ops.esimd_ops

@@ -8,7 +8,8 @@ import threading
 import pytest
 import torch
 
-from esimd_ops import reference, samples
+from esimd_ops import registry, samples
+from esimd_ops.table import OPS
 
 PROGRAM = """
 import os, threading
@@ -39,7 +40,7 @@ def in_child(times=1):
 
 
 @pytest.fixture
-def run(extension):  # noqa: ARG001
+def run(extension):
     def run(program, **environment):
         command = [sys.executable, "-c", PROGRAM + program]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
@@ -93,16 +94,18 @@ def test_a_missing_device_is_named(run):
 
 
 def test_eight_threads(ops):
-    operators = list(samples.SIZES)
+    operators = registry.names("esimd_ops")
     failures = []
 
     def work(seed):
         for operator in operators[seed:] + operators[:seed]:
             arguments = samples.make(operator).arguments
-            expected = getattr(reference, operator)(**arguments)
+            entry = OPS[operator]
+            expected = entry.comparable(entry.reference(**arguments))
             getattr(ops, operator)(*arguments.values())
+            got = entry.comparable({name: arguments[name] for name in entry.writes})
             for name, value in expected.items():
-                if not torch.allclose(arguments[name].float(), value.float(), rtol=4e-3, atol=4e-3):
+                if not torch.allclose(got[name].float(), value.float(), rtol=8e-3, atol=8e-3, equal_nan=True):
                     failures.append((seed, operator, name))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
@@ -118,5 +121,5 @@ def test_facts(ops, extension):
     device = extension.device()
     assert device["name"]
     assert 16 in device["sub_group_sizes"]
-    assert extension.kernels()["norm/rms_norm"] > 0
+    assert any(name.startswith("norm/rms_norm") and seconds > 0 for name, seconds in extension.kernels().items())
     assert extension.build_mode in {"host", "xpu"}

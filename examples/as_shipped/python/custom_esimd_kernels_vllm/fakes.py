@@ -1,28 +1,21 @@
 """Fakes as an inference server registers them: a fresh tensor like the buffer that the operator hands back.
 
 Each follows the schema that the loaded binary declares, so the same Python serves it before and after a fix: nothing
-for `-> ()`, the argument itself for an alias, a fresh tensor otherwise.
+for `-> ()`, the argument itself for an alias, a fresh tensor otherwise. The operators that decode int4 weights for one
+token have none, as published.
 """
 
 from collections.abc import Callable
 
 import torch
 
-NAMESPACE = "custom_esimd_kernels_vllm"
+from .ops import HANDED_BACK, operator
 
-# operator: the argument it hands back, or None
-RETURNED = {
-    "esimd_gemv_int4": "output",
-    "esimd_gemv_int4_fused2": "o0",
-    "esimd_gemm_int4_pgrp": "output",
-    "esimd_rms_norm": "output",
-    "esimd_fused_add_rms_norm": "hidden_states",
-    "esimd_fused_scaled_add_rms_norm": "hidden_states",
-    "esimd_fused_add_rms_norm_batched": "hidden_states",
-    "esimd_rms_norm_gated": "output",
-    "esimd_norm_add_norm": None,
-    "esimd_accum_norm_add_norm": None,
-    "esimd_norm_gemv_norm_fp16": None,
+WITHOUT = {
+    "esimd_gemv_int4",
+    "esimd_gemv_int4_fused2",
+    "esimd_resadd_norm_gemv_int4_pert",
+    "esimd_norm_gemv_int4_pert",
 }
 
 
@@ -40,6 +33,7 @@ def fake_of(schema: torch.FunctionSchema, returned: str | None) -> Callable:
 
 
 def register() -> None:
-    for name, returned in RETURNED.items():
-        schema = getattr(getattr(torch.ops, NAMESPACE), name).default._schema
-        torch.library.register_fake(f"{NAMESPACE}::{name}", fake_of(schema, returned))
+    for name, returned in HANDED_BACK.items():
+        if name not in WITHOUT:
+            schema = operator(name)._schema
+            torch.library.register_fake(schema.name, fake_of(schema, returned))

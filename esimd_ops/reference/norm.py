@@ -1,31 +1,10 @@
-"""The plain PyTorch meaning of each operator, from its published contract; no device code, no knowledge of kernels.
-
-Every function takes its operator's arguments in order and returns the expected value of each argument that the operator
-writes, by name. Arguments are only read, so an in-place operand means its value before the call. All arithmetic is in
-`compute` (fp32, as the operators do it); `half(...)` marks the roundings that are part of the contract. With
-`compute=torch.float64` the same text is the truth that kernels are judged by, with `torch.float16` it is PyTorch's own
-half-precision answer.
-
-Shapes: T rows of K elements, N outputs. All tensors are fp16 unless said otherwise.
-"""
+"""RMSNorm, alone and with the additions around it. Contract section 3.6; weights are used as they are, without +1."""
 
 # ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch
 from torch import Tensor
-from torch.nn.functional import silu
 
-Expected = dict[str, Tensor]
-
-
-def inverse_rms(x: Tensor, eps: float) -> Tensor:
-    """`1 / sqrt(mean(x^2) + eps)` over the last dimension, kept."""
-    return torch.rsqrt((x * x).mean(-1, keepdim=True) + eps)
-
-
-def int4_weight(packed: Tensor, scale: Tensor, compute: torch.dtype) -> Tensor:
-    """[N, K/2] uint8 nibbles and [N, K/128] fp16 scales -> [N, K] of `(u - 8) * scale`; low nibble first."""
-    nibbles = torch.stack((packed & 15, packed >> 4), -1).flatten(-2)
-    return (nibbles.to(compute) - 8) * scale.to(compute).repeat_interleave(128, -1)
+from .parts import Expected, inverse_rms, silu
 
 
 def _add_rms_norm(
@@ -122,56 +101,3 @@ def esimd_accum_norm_add_norm(
     """routed_output [>= top_k, K], h1, out [1, K]: as esimd_norm_add_norm with h2 = the sum of the first top_k rows."""
     h2 = routed_output.flatten(0, -2)[:top_k].to(compute).sum(0).reshape(h1.shape)
     return _norm_add_norm(h2, h1, w1, w2, eps1, eps2, compute)
-
-
-def esimd_norm_gemv_norm_fp16(
-    residual: Tensor,
-    scale_with_root: Tensor,
-    proj_w: Tensor,
-    pre_ff_w: Tensor,
-    router_logits: Tensor,
-    moe_input: Tensor,
-    eps: float,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    """residual, moe_input [1, K], scale_with_root, pre_ff_w [K], proj_w [N, K], router_logits [1, N]:
-    `c = residual * inverse_rms(residual)`, `moe_input = c * pre_ff_w` and
-    `router_logits = (c * scale_with_root) @ proj_w.T`."""
-    c = residual.to(compute)
-    c = c * inverse_rms(c, eps)
-    logits = (c * scale_with_root.to(compute)) @ proj_w.to(compute).T
-    return {"router_logits": logits.half(), "moe_input": (c * pre_ff_w.to(compute)).half()}
-
-
-def esimd_gemv_int4(
-    input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, *, compute: torch.dtype = torch.float32
-) -> Expected:
-    """input [1, K], weight [N, K/2] uint8, weight_scale [N, K/128], output [1, N]: `output = input @ W.T`."""
-    return {"output": (input.to(compute) @ int4_weight(weight, weight_scale, compute).T).half()}
-
-
-def esimd_gemv_int4_fused2(
-    input: Tensor,
-    w0: Tensor,
-    s0: Tensor,
-    o0: Tensor,
-    w1: Tensor,
-    s1: Tensor,
-    o1: Tensor,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    """esimd_gemv_int4 of (w0, s0, o0) and of (w1, s1, o1), with one input."""
-    return {
-        "o0": esimd_gemv_int4(input, w0, s0, o0, compute=compute)["output"],
-        "o1": esimd_gemv_int4(input, w1, s1, o1, compute=compute)["output"],
-    }
-
-
-def esimd_gemm_int4_pgrp(
-    input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, *, compute: torch.dtype = torch.float32
-) -> Expected:
-    """input [T, K], output [T, N], weight as esimd_gemv_int4 but each weight rounded to half before it is used."""
-    rounded = int4_weight(weight, weight_scale, torch.float32).half()
-    return {"output": (input.to(compute) @ rounded.to(compute).T).half()}

@@ -1,0 +1,169 @@
+"""argv -> calls -> streams and exit code. The only file of the package that prints.
+
+Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was checked). Data to stdout, prose to stderr.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from schema_patch import __version__
+from schema_patch.model import Report, ToolError, Verdict
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=SETTINGS)
+@click.version_option(__version__)
+def esimd_ops() -> None:
+    """Operators for quantised language models, and checks of any build of them."""
+
+
+@esimd_ops.command()
+@click.option(
+    "--namespace",
+    default="esimd_ops",
+    show_default=True,
+    help="Check torch.ops.NAMESPACE. Without --library, its package is imported.",
+)
+@click.option("--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True)
+@click.option("--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or separate with commas).")
+@click.option("--repeat", type=click.IntRange(min=2), default=20, show_default=True, help="Runs on the same inputs.")
+@click.option(
+    "--library",
+    "libraries",
+    multiple=True,
+    metavar="PATH",
+    help="What registers the operators: a shared library, a Python file or a module (repeat; loaded in this order).",
+)
+@click.option(
+    "--beyond/--published",
+    default=None,
+    help="Also arguments outside the domain of the published library, which reads past the end or races there "
+    "[default: only for esimd_ops].",
+)
+@click.option("--record", metavar="FILE", help="Write the bits of every output to FILE.")
+@click.option("--against", metavar="FILE", help="Compare the bits of every output with those recorded in FILE.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--strict", is_flag=True, help="Warnings count as findings.")
+def check(
+    namespace: str,
+    device: str,
+    ops: tuple[str, ...],
+    repeat: int,
+    libraries: tuple[str, ...],
+    beyond: bool | None,
+    record: str | None,
+    against: str | None,
+    form: str,
+    strict: bool,
+) -> int:
+    """Run every operator of a build against its reference: numbers, what it writes and where, repeatability, compiled.
+
+    The libraries are loaded in a child process: one that dies of an operator is a finding.
+    """
+    from .parity import Request, supervise
+    from .parity import record as records
+
+    then = records.read(against) if against else None
+    request = Request(
+        namespace=namespace,
+        device=device,
+        operators=_names(ops),
+        repeat=repeat,
+        libraries=libraries,
+        beyond=namespace == "esimd_ops" if beyond is None else beyond,
+    )
+    with _progress() as step:
+        outcome = supervise.check(request, step)
+    now = records.of(outcome, device)
+    told = records.compare(now, then) if then else ()
+    if record:
+        records.write(record, now)
+    return _show(supervise.report(request, outcome, told, strict=strict), form)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m esimd_ops`."""
+    try:
+        arguments = None if argv is None else list(argv)
+        return int(esimd_ops.main(args=arguments, prog_name="esimd_ops", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except ToolError as error:
+        _errors([error])
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 2
+    except BrokenPipeError:  # `| head`: the reader has seen enough
+        sys.stderr.close()
+        return 2
+
+
+def _names(ops: Iterable[str]) -> tuple[str, ...]:
+    """The operators asked for; a name that the table does not know is a mistake, not an empty result."""
+    from schema_patch import table
+
+    known = table.load().entries
+    names = tuple(name for part in ops for name in part.replace(",", " ").split())
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise click.BadParameter(f"{name} is not in the operator table{hint}", param_hint="--ops")
+    return names
+
+
+def _show(report: Report, form: str) -> int:
+    from schema_patch import report as render
+
+    if form == "json":
+        click.echo(render.json(report))
+    else:
+        if sys.stdout.isatty():
+            _table(report)
+        for finding in report.findings:
+            click.echo(render.finding_line(finding))
+        click.echo(render.summary(report))
+    _errors(report.errors)
+    return report.exit_code
+
+
+def _table(report: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from schema_patch import report as render
+
+    colours = {Verdict.RIGHT: "green", Verdict.WRONG: "red"}
+    table = Table("operator", "verdict", "checked with", header_style="bold")
+    for row in render.rows(report):
+        table.add_row(row.op, f"[{colours.get(row.verdict, 'yellow')}]{row.verdict.value}", row.reason)
+    if table.row_count:
+        Console().print(table)
+
+
+def _errors(errors: Iterable[ToolError]) -> None:
+    from schema_patch import report as render
+
+    for error in errors:
+        click.echo(render.error_line(error), err=True)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Shows the operator at hand on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda what: status.update(f"checking {what}")

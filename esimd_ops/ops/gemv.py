@@ -1,0 +1,200 @@
+"""One token times weight matrices, also several side by side. The kernels are `csrc/gemv`."""
+
+import torch
+from torch import Tensor
+
+
+def esimd_gemv_fp8_pern(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, N: int, K: int) -> Tensor:
+    """`output = weight_scale * (input @ weight.T)`, subnormal codes of the weight read as zero.
+
+    input: [1, K] fp16
+    weight: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits)
+    weight_scale: [N] fp16, one a row
+    output: [1, N] fp16, overwritten
+    N, K: the sizes of the weight
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_pern(input, weight, weight_scale, output, N, K)
+    return output
+
+
+def esimd_gemv_fp8_pern_fused2(
+    input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, N0: int, w1: Tensor, s1: Tensor, o1: Tensor, N1: int, K: int
+) -> Tensor:
+    """Two esimd_gemv_fp8_pern with one input; returns o0.
+
+    input: [1, K] fp16
+    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), all of one format
+    s: [N] fp16
+    o: [1, N] fp16, all overwritten
+    N, K: the sizes of each weight
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_pern_fused2(input, w0, s0, o0, N0, w1, s1, o1, N1, K)
+    return o0
+
+
+def esimd_gemv_fp8_pern_fused3(
+    input: Tensor,
+    w0: Tensor,
+    s0: Tensor,
+    o0: Tensor,
+    N0: int,
+    w1: Tensor,
+    s1: Tensor,
+    o1: Tensor,
+    N1: int,
+    w2: Tensor,
+    s2: Tensor,
+    o2: Tensor,
+    N2: int,
+    K: int,
+) -> Tensor:
+    """Three esimd_gemv_fp8_pern with one input; returns o0.
+
+    input: [1, K] fp16
+    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), all of one format
+    s: [N] fp16
+    o: [1, N] fp16, all overwritten
+    N, K: the sizes of each weight
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_pern_fused3(input, w0, s0, o0, N0, w1, s1, o1, N1, w2, s2, o2, N2, K)
+    return o0
+
+
+def esimd_gemv_fp8_pert(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
+    """`output = weight_scale * (input @ weight.T)`, subnormal codes of the weight read as zero.
+
+    input: [1, K] fp16
+    weight: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits)
+    weight_scale: one fp32, [] or [1]
+    output: [1, N] fp16, overwritten
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_pert(input, weight, weight_scale, output)
+    return output
+
+
+def esimd_gemv_fp8_pert_bmg(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
+    """The same as esimd_gemv_fp8_pert; the original has a kernel tuned for Battlemage under this name.
+
+    input: [1, K] fp16
+    weight: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits)
+    weight_scale: one fp32, [] or [1]
+    output: [1, N] fp16, overwritten
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_pert_bmg(input, weight, weight_scale, output)
+    return output
+
+
+def esimd_gemv_fp8_pert_fused2(
+    input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor
+) -> Tensor:
+    """Two esimd_gemv_fp8_pert with one input; returns o0.
+
+    input: [1, K] fp16
+    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), all of one format
+    s: one fp32 each, [] or [1]
+    o: [1, N] fp16, all overwritten
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_pert_fused2(input, w0, s0, o0, w1, s1, o1)
+    return o0
+
+
+def esimd_gemv_fp8_pert_fused3(
+    input: Tensor,
+    w0: Tensor,
+    s0: Tensor,
+    o0: Tensor,
+    w1: Tensor,
+    s1: Tensor,
+    o1: Tensor,
+    w2: Tensor,
+    s2: Tensor,
+    o2: Tensor,
+) -> Tensor:
+    """Three esimd_gemv_fp8_pert with one input; returns o0.
+
+    input: [1, K] fp16
+    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), all of one format
+    s: one fp32 each, [] or [1]
+    o: [1, N] fp16, all overwritten
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_pert_fused3(input, w0, s0, o0, w1, s1, o1, w2, s2, o2)
+    return o0
+
+
+def esimd_gemv_fp8_blockscale_fused2(
+    input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor, block_n: int, block_k: int
+) -> Tensor:
+    """`o = input @ (w * s).T` twice, one scale for 128 x 128 weights, every code exact; returns o0.
+
+    input: [1, K] fp16, K a multiple of 128
+    w: [N, K] float8_e4m3fn
+    s: [ceil(N/128), K/128] fp32
+    o: [1, N] fp16, both overwritten
+    block_n, block_k: 128
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_blockscale_fused2(input, w0, s0, o0, w1, s1, o1, block_n, block_k)
+    return o0
+
+
+def esimd_gemv_fp8_blockscale_fp16_fused2(
+    input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, o1: Tensor, block_n: int, block_k: int
+) -> Tensor:
+    """As esimd_gemv_fp8_blockscale_fused2 with a plain second weight; returns o0.
+
+    input: [1, K] fp16, K a multiple of 128
+    w0: [N0, K] float8_e4m3fn
+    s0: [ceil(N0/128), K/128] fp32
+    w1: [N1, K] fp16
+    o0, o1: [1, N0], [1, N1] fp16, both overwritten
+    block_n, block_k: 128
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp8_blockscale_fp16_fused2(input, w0, s0, o0, w1, o1, block_n, block_k)
+    return o0
+
+
+def esimd_gemv_fp16(input: Tensor, weight: Tensor, output: Tensor) -> Tensor:
+    """`output = input @ weight.T`.
+
+    input: [T, K] fp16
+    weight: [N, K] fp16
+    output: [T, N] fp16, overwritten
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp16(input, weight, output)
+    return output
+
+
+def esimd_gemv_fp16_gelu_mul(input: Tensor, weight: Tensor, output: Tensor) -> Tensor:
+    """`output = gelu_tanh(gate) * up`, where gate and up are `input @ weight.T` in halves, unrounded.
+
+    input: [1, K] fp16
+    weight: [2 N, K] fp16, the N rows of gate first
+    output: [1, N] fp16, overwritten
+    """
+    torch.ops.esimd_ops.esimd_gemv_fp16_gelu_mul(input, weight, output)
+    return output
+
+
+def esimd_gemv_int4(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
+    """`output = input @ W.T` with `W[n, k] = (u - 8) * weight_scale[n, k // 128]`.
+
+    input: [1, K] fp16, K a multiple of 128
+    weight: [N, K/2] uint8, two nibbles u a byte, the low one first
+    weight_scale: [N, K/128] fp16
+    output: [1, N] fp16, overwritten
+    """
+    torch.ops.esimd_ops.esimd_gemv_int4(input, weight, weight_scale, output)
+    return output
+
+
+def esimd_gemv_int4_fused2(
+    input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor
+) -> Tensor:
+    """Two esimd_gemv_int4 with one input; returns o0.
+
+    input: [1, K] fp16, K a multiple of 128
+    w: [N, K/2] uint8
+    s: [N, K/128] fp16
+    o: [1, N] fp16, both overwritten
+    """
+    torch.ops.esimd_ops.esimd_gemv_int4_fused2(input, w0, s0, o0, w1, s1, o1)
+    return o0

@@ -1,0 +1,78 @@
+"""Tensors between sentinels: what an operator writes, and where, seen from the memory itself. Knows no operators."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+
+import torch
+from torch import Tensor
+
+GUARD_BYTES = 8192  # on either side; a multiple of every alignment that kernels ask for
+
+# Read by mistake, a sentinel shows: NaN in every float format, a number out of any range in an integer.
+_SENTINELS = {1: 0x7F, 2: 0x7E5A, 4: 0x7FC5A5A5, 8: 0x7FF8A5A5A5A5A5A5}
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def bits(tensor: Tensor) -> Tensor:
+    """The same elements as integers, dense, so that NaN equals NaN and -0 differs from 0."""
+    dense = tensor.detach().contiguous()
+    return dense.view(_BITS[dense.element_size()])
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(bits(one), bits(other))
+
+
+def digest(tensor: Tensor) -> str:
+    """SHA-256 of the elements in order."""
+    dense = tensor.detach().cpu().contiguous()
+    return hashlib.sha256(ctypes.string_at(dense.data_ptr(), dense.numel() * dense.element_size())).hexdigest()
+
+
+class Guarded:
+    """A copy of a tensor, with its strides, between sentinels; `tensor` is what the operator gets."""
+
+    def __init__(self, source: Tensor, device: str) -> None:
+        pad = GUARD_BYTES // source.element_size()
+        strides = source.stride()
+        extent = 1 + sum((n - 1) * s for n, s in zip(source.shape, strides, strict=True)) if source.numel() else 0
+        integer = _BITS[source.element_size()]
+        self._memory = torch.full((extent + 2 * pad,), _SENTINELS[source.element_size()], dtype=integer, device=device)
+        self._pad = pad
+        self.tensor = self._memory.view(source.dtype).as_strided(source.shape, strides, pad)
+        self.tensor.copy_(source)
+        self._before = self._memory.clone()
+        owned = torch.zeros(self._memory.shape, dtype=torch.bool, device=device)
+        owned.as_strided(source.shape, strides, pad).fill_(True)
+        self._outside = ~owned
+
+    def reset(self) -> None:
+        """Back to what it held at first, sentinels included."""
+        self._memory.copy_(self._before)
+
+    @property
+    def before(self) -> Tensor:
+        """What the tensor held at first."""
+        return self._before.view(self.tensor.dtype).as_strided(self.tensor.shape, self.tensor.stride(), self._pad)
+
+    @property
+    def changed(self) -> bool:
+        """Some element of the tensor has other bits than at first."""
+        return bool(((self._memory != self._before) & ~self._outside).any())
+
+    def trespass(self) -> str | None:
+        """Where memory outside the tensor was written, in words, or None."""
+        strays = ((self._memory != self._before) & self._outside).nonzero().flatten()
+        if not len(strays):
+            return None
+        first, last = self._pad, len(self._memory) - self._pad
+        where = {
+            "before its first element": int((strays < first).sum()),
+            "past its last element": int((strays >= last).sum()),
+            "between its rows": int(((strays >= first) & (strays < last)).sum()),
+        }
+        return ", ".join(
+            f"{count} {'element' if count == 1 else 'elements'} {place}" for place, count in where.items() if count
+        )

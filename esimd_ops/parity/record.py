@@ -1,0 +1,70 @@
+"""The bits of one build, kept in a file, to hold another build against: where only schemas changed, they are equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from schema_patch.model import Severity, ToolError
+
+from .request import Told
+from .supervise import Outcome
+
+VERSION = 1
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """operator -> sample -> output -> SHA-256 of its bits."""
+
+    version: int
+    device: str
+    digests: dict[str, dict[str, dict[str, str]]]
+
+
+def of(outcome: Outcome, device: str) -> Record:
+    """What can be relied on: operators whose results repeat."""
+    steady = {op: done for op, done in outcome.done.items() if not any(t.code == "PA107" for t in done.told)}
+    return Record(VERSION, device, {op: done.digests for op, done in steady.items() if done.digests})
+
+
+def write(path: str, record: Record) -> None:
+    try:
+        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+    except OSError as error:
+        raise ToolError(error.strerror or str(error), path) from error
+
+
+def read(path: str) -> Record:
+    """Raises ToolError for a file that is not a record of this version."""
+    try:
+        record = msgspec.json.decode(Path(path).read_bytes(), type=Record)
+    except OSError as error:
+        raise ToolError(error.strerror or str(error), path) from error
+    except msgspec.MsgspecError as error:
+        raise ToolError(f"not a record of this check: {error}", path) from error
+    if record.version != VERSION:
+        raise ToolError(f"expected a record of version {VERSION}, found {record.version}", path)
+    return record
+
+
+def compare(now: Record, then: Record) -> tuple[Told, ...]:
+    """Operators whose bits are not those of the record; "op: what differs". What only one of both has is a warning."""
+    told = []
+    for op in [*now.digests, *(op for op in then.digests if op not in now.digests)]:
+        if op not in then.digests or op not in now.digests:
+            where = "the record" if op not in then.digests else "this build"
+            told.append(Told("PA113", f"{op}: not in {where}, so not compared", Severity.WARNING.value))
+            continue
+        ours, theirs = now.digests[op], then.digests[op]
+        shared = [label for label in ours if label in theirs]
+        differing = [
+            (label, name) for label in shared for name in ours[label] if ours[label][name] != theirs[label].get(name)
+        ]
+        if differing:
+            label, name = differing[0]
+            more = f" (and {len(differing) - 1} more outputs)" if len(differing) > 1 else ""
+            told.append(Told("PA113", f"{op}: {label}: '{name}' has other bits than in the record{more}"))
+        elif not shared:
+            told.append(Told("PA113", f"{op}: no sample in common with the record", Severity.WARNING.value))
+    return tuple(told)

@@ -1,0 +1,69 @@
+"""What to check, as a value that travels to the child process, and the messages that come back. Imports no torch."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of the check.
+
+    namespace  the operators are torch.ops.<namespace>.*
+    device     "cpu" or "xpu"
+    operators  names; empty for all that the table knows
+    skip       names not to run, since an earlier process has done them
+    repeat     how often the same inputs are run
+    libraries  shared libraries, Python files or modules that register the operators; empty to import what belongs to
+               the namespace
+    beyond     also arguments outside the domain of the published library
+    """
+
+    namespace: str = "esimd_ops"
+    device: str = "cpu"
+    operators: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    repeat: int = 20
+    libraries: tuple[str, ...] = ()
+    beyond: bool = False
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A finding without its place."""
+
+    code: str
+    message: str
+    severity: str = "error"
+
+
+class At(msgspec.Struct, frozen=True, tag="at"):
+    """The child is about to do this; what it dies of is this operator's."""
+
+    op: str
+    step: str
+
+
+class Found(msgspec.Struct, frozen=True, tag="found"):
+    """The operators that the libraries registered, by name, with their schemas, and which of them will be run."""
+
+    schemas: dict[str, str]
+    run: tuple[str, ...]
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """One operator is through. `digests`: sample -> output -> SHA-256 of its bits."""
+
+    op: str
+    verdict: str
+    samples: int
+    told: tuple[Told, ...]
+    refused: tuple[str, ...] = ()
+    digests: dict[str, dict[str, str]] = {}
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The work could not be started: a library is not there, a device is missing."""
+
+    message: str
+
+
+Message = At | Found | Done | Failed

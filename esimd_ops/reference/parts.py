@@ -1,0 +1,82 @@
+"""Pieces that several references share: decoding of packed weights, the norm, the activations.
+
+Everything is computed in the dtype `compute` and never rounded here. Knows number formats, not operators.
+"""
+
+from enum import Enum
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn.functional import silu as silu
+
+Expected = dict[str, Tensor]
+
+INT4_GROUP = 128  # elements along K that share a scale
+BLOCK = 128  # rows and columns of a weight block that share a scale
+E4M3_TOP = 480.0  # the E4M3 codes 0x7F and 0xFF are the largest number here, not NaN
+
+
+class Decoder(Enum):
+    """How an operator turns fp8 bits into numbers; which one is part of its contract.
+
+    FLUSH  subnormal codes become zero
+    EXACT  E4M3 keeps its subnormal codes, E5M2 does not
+    RAW    the bits are E5M2 whatever the dtype says, subnormal codes, infinities and NaN kept
+    """
+
+    FLUSH = "flush"
+    EXACT = "exact"
+    RAW = "raw"
+
+
+@cache
+def _codes(e5m2: bool, flush: bool) -> Tensor:
+    """The values of the 256 codes, fp32."""
+    bits = torch.arange(256, dtype=torch.int32).to(torch.uint8)
+    values = bits.view(torch.float8_e5m2 if e5m2 else torch.float8_e4m3fn).float()
+    if not e5m2:
+        values[0x7F], values[0xFF] = E4M3_TOP, -E4M3_TOP
+    exponent = (bits >> 2) & 31 if e5m2 else (bits >> 3) & 15
+    return torch.where((exponent == 0) & flush, values * 0, values)
+
+
+def fp8(weight: Tensor, decoder: Decoder, compute: torch.dtype) -> Tensor:
+    """fp8 values, or their bits as uint8 (then E4M3), as numbers of dtype `compute`; same shape."""
+    e5m2 = decoder is Decoder.RAW or weight.dtype == torch.float8_e5m2
+    flush = decoder is Decoder.FLUSH or (decoder is Decoder.EXACT and e5m2)
+    codes = _codes(e5m2, flush).to(weight.device, compute)
+    return codes[weight.contiguous().view(torch.uint8).int()]
+
+
+def nibbles(packed: Tensor) -> Tensor:
+    """[N, K/2] uint8, or the same bytes as [N, K/8] int32, to [N, K] uint8 values 0 to 15; low nibble first."""
+    packed = packed.contiguous().view(torch.uint8)
+    return torch.stack((packed & 15, packed >> 4), -1).flatten(-2)
+
+
+def int4_weight(packed: Tensor, scale: Tensor, compute: torch.dtype) -> Tensor:
+    """Packed nibbles and [N, K/128] fp16 scales -> [N, K] of `(u - 8) * scale`."""
+    return (nibbles(packed).to(compute) - 8) * scale.to(compute).repeat_interleave(INT4_GROUP, -1)
+
+
+def block_weight(weight: Tensor, scale: Tensor, compute: torch.dtype) -> Tensor:
+    """[..., N, K] E4M3 and its fp32 scales [..., ceil(N/128), K/128], one for 128 x 128 weights -> [..., N, K]."""
+    rows, columns = weight.shape[-2:]
+    wide = scale.to(compute).repeat_interleave(BLOCK, -2)[..., :rows, :].repeat_interleave(BLOCK, -1)[..., :columns]
+    return fp8(weight, Decoder.EXACT, compute) * wide
+
+
+def inverse_rms(x: Tensor, eps: float) -> Tensor:
+    """`1 / sqrt(mean(x^2) + eps)` over the last dimension, kept."""
+    return torch.rsqrt((x * x).mean(-1, keepdim=True) + eps)
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """`0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`."""
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def product(x: Tensor, weight: Tensor, output: Tensor, scale: Tensor | float = 1.0) -> Tensor:
+    """`half(scale * x @ weight.T)` in the shape of `output`; x and weight are of the dtype that computes."""
+    return ((x @ weight.T) * scale).half().reshape(output.shape)

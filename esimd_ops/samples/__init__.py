@@ -1,0 +1,77 @@
+"""Seeded arguments for each operator, of ordinary and awkward shapes; used by tests, benchmarks and probes alike.
+
+Outputs whose old contents an operator never reads are filled with NaN, integers with -77, so that a value left
+unwritten shows. Operands updated in place hold ordinary values. Weights and activations have the magnitudes of trained
+models. One module a family; all are made on the CPU.
+"""
+
+from collections.abc import Iterator
+from zlib import crc32
+
+import torch
+
+from . import gdn, gemv, moe, norm, norm_gemv, quant, rope
+from .build import (
+    POISON,
+    Arguments,
+    Choices,
+    Sample,
+    Sizes,
+    fp8_matrix,
+    int4_matrix,
+    norm_weight,
+    normal,
+    padded_rows,
+    poison,
+    poison_int,
+)
+
+__all__ = [
+    "POISON",
+    "SIZES",
+    "Arguments",
+    "Sample",
+    "Sizes",
+    "every",
+    "fp8_matrix",
+    "int4_matrix",
+    "label",
+    "make",
+    "norm_weight",
+    "normal",
+    "padded_rows",
+    "poison",
+    "poison_int",
+]
+
+# operator: how to make its arguments, and the sizes to make them with; the first is the ordinary one
+SIZES: Choices = {
+    **norm.SIZES,
+    **gemv.SIZES,
+    **norm_gemv.SIZES,
+    **rope.SIZES,
+    **gdn.SIZES,
+    **moe.SIZES,
+    **quant.SIZES,
+}
+
+
+def label(sizes: Sizes) -> str:
+    """A name for a sample, unique to its sizes."""
+    return "x".join(map(str, sizes)).replace(" ", "-")
+
+
+def make(operator: str, sizes: Sizes | None = None) -> Sample:
+    """Seeded arguments of an operator; of its ordinary sizes unless told."""
+    create, choices = SIZES[operator]
+    sizes = choices[0] if sizes is None else sizes
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(crc32(f"{operator} {label(sizes)}".encode()))
+        return Sample(operator, label(sizes), create(*sizes))
+
+
+def every() -> Iterator[tuple[str, Sizes]]:
+    """Every operator with each of its sizes."""
+    for operator, (_, choices) in SIZES.items():
+        for sizes in choices:
+            yield operator, sizes

@@ -1,0 +1,104 @@
+"""Samples of the gated delta net: pools of states with holes between slots, sequences without a slot."""
+
+import torch
+from torch import Tensor
+
+from .build import Arguments, Choices, normal, padded_rows, poison
+
+HEAD = 128
+SPARE = 3  # slots of the pools and rows of the outputs that no sequence uses
+
+
+def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Tensor]:
+    dim = (2 * H + HV) * HEAD
+    tensors = {
+        "qkvz": normal(rows, dim + HV * HEAD, spread=0.3),
+        "conv_state": normal(slots, 3, dim, spread=0.3),
+        "conv_weight": normal(dim, 4, spread=0.5),
+        "conv_bias": normal(dim, spread=0.1),
+        "A_log": normal(HV, spread=0.5),
+        "dt_bias": normal(HV, spread=0.5),
+        "ba": normal(rows, 2 * HV),
+        "ssm_state": normal(slots, HV, HEAD, HEAD, spread=0.1),
+    }
+    # Past 20, log(1 + exp(x)) is x.
+    tensors["ba"][0, -1] = 25.0
+    if variant == "strided":
+        for name, pad in (("qkvz", 64), ("conv_state", 192), ("ba", 16), ("ssm_state", 320)):
+            tensors[name] = padded_rows(tensors[name], pad)
+    return tensors
+
+
+def _slots(count: int, pool: int, variant: str) -> Tensor:
+    """Distinct slots in no order; "negative" leaves every second sequence without one."""
+    slots = torch.randperm(pool)[:count].int()
+    if variant == "negative":
+        slots[::2] = -1
+    return slots
+
+
+def gdn_conv_fused(N: int, H: int, HV: int, variant: str = "") -> Arguments:
+    pool = N + SPARE
+    layer = _layer(N, pool, H, HV, variant)
+    return {
+        "qkvz": layer["qkvz"],
+        "conv_state": layer["conv_state"],
+        "conv_weight": layer["conv_weight"],
+        "conv_bias": layer["conv_bias"],
+        "conv_state_indices": _slots(N, pool, variant),
+        "A_log": layer["A_log"],
+        "dt_bias": layer["dt_bias"],
+        "ba": layer["ba"],
+        "ssm_state": layer["ssm_state"],
+        "ssm_state_indices": _slots(N, pool, variant),
+        "output": poison(N, HV, HEAD),
+        "z_out": poison(N, HV, HEAD),
+        "N": N,
+        "H": H,
+        "HV": HV,
+        "K": HEAD,
+        "V": HEAD,
+        "scale": HEAD**-0.5,
+    }
+
+
+def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") -> Arguments:
+    rows, pool = D * P + SPARE, D * P + SPARE
+    layer = _layer(rows, pool, H, HV, variant)
+    slots = _slots(D * P, pool, variant).reshape(D, P)
+    return {
+        "qkvz": layer["qkvz"],
+        "conv_state": layer["conv_state"],
+        "conv_weight": layer["conv_weight"],
+        "conv_bias": layer["conv_bias"],
+        "spec_state_indices": slots,
+        "A_log": layer["A_log"],
+        "dt_bias": layer["dt_bias"],
+        "ba": layer["ba"],
+        "ssm_state": layer["ssm_state"],
+        "output": poison(rows, HV, HEAD),
+        "z_out": poison(rows, HV, HEAD),
+        "token_indx": torch.randperm(rows)[: D * P].int(),
+        "num_accepted_tokens": torch.randint(0, P + 1, (D,), dtype=torch.int32),
+        "num_spec_decodes": D,
+        "num_spec_tokens": P,
+        "H": H,
+        "HV": HV,
+        "K": HEAD,
+        "V": HEAD,
+        "scale": HEAD**-0.5,
+    }
+
+
+# Sequences, key heads, value heads. The third has more heads than the original's kernel for interleaved rows can take.
+ONE_TOKEN = ((4, 4, 8), (1, 2, 4), (3, 4, 20), (2, 3, 9), (5, 4, 8, "strided"), (4, 2, 4, "negative"), (9, 1, 1))
+
+SIZES: Choices = {
+    "esimd_gdn_conv_fused": (gdn_conv_fused, ONE_TOKEN),
+    "esimd_gdn_conv_fused_seq": (gdn_conv_fused, (*ONE_TOKEN, (2, 16, 48))),
+    # Sequences, tokens of each, key heads, value heads.
+    "esimd_gdn_conv_fused_seq_spec": (
+        gdn_conv_fused_seq_spec,
+        ((2, 3, 8, 16), (1, 1, 8, 24), (3, 2, 8, 16, "strided"), (2, 3, 8, 16, "negative"), (2, 2, 2, 6)),
+    ),
+}

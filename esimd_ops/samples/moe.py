@@ -1,0 +1,195 @@
+"""Samples of the mixture of experts: uneven experts, experts without tokens, ties, rows that nobody owns."""
+
+import torch
+from torch import Tensor
+
+from .build import Arguments, Choices, block_scales, fp8_matrix, normal, poison, poison_int, tokens
+
+
+def logits(T: int, E: int, variant: str) -> Tensor:
+    """[T, E] on a grid so coarse that different logits have different probabilities; "ties" has few values."""
+    grid = 1.0 if variant == "ties" else 64.0
+    values = (torch.randn(T, E) * 2 * grid).round() / grid
+    if variant == "ties":
+        values[0] = 0
+    return values.half()
+
+
+def moe_topk(T: int, variant: str = "") -> Arguments:
+    return {name: value for name, value in topk_v2(T, 128, 8, variant).items() if name not in ("num_experts", "topk")}
+
+
+def topk_v2(T: int, num_experts: int, topk: int, variant: str = "") -> Arguments:
+    rows = T + (variant == "more rows")
+    return {
+        "router_logits": logits(rows, num_experts, variant),
+        "top_values": poison(rows, topk),
+        "top_indices": poison_int(rows, topk),
+        "T": T,
+        "num_experts": num_experts,
+        "topk": topk,
+    }
+
+
+def routing(T: int, topk: int, E: int, variant: str = "") -> Tensor:
+    """[T, topk] int32 experts, distinct in a row; "one expert" sends the first choice of every token to expert 1."""
+    chosen = torch.rand(T, E).topk(topk, -1).indices
+    if variant == "one expert":
+        chosen = (torch.arange(topk) + 1).repeat(T, 1)
+    return chosen.int()
+
+
+def moe_scatter(T: int, topk: int, E: int, K: int, variant: str = "") -> Arguments:
+    rows = T * topk + (variant == "more rows")
+    return {
+        "hidden_states": normal(T, K),
+        "router_top_value": torch.rand(T, topk).half(),
+        "sorted_token_ids": torch.argsort(routing(T, topk, E).flatten(), stable=True).int(),
+        "scattered_hidden": poison(rows, K),
+        "scattered_weights": poison(rows),
+        "K": K,
+        "topk": topk,
+        "total_expanded": T * topk,
+    }
+
+
+def moe_scatter_fused(T: int, topk: int, E: int, K: int, variant: str = "") -> Arguments:
+    return {
+        "hidden_states": normal(T, K),
+        "top_values": torch.rand(T, topk).half(),
+        "top_indices": routing(T, topk, E, variant),
+        "scattered_hidden": poison(T * topk, K),
+        "scattered_weights": poison(T * topk),
+        "topk_ids": poison_int(T * topk),
+        "expert_start": poison_int(E + 1),
+        "max_tokens_out": poison_int(1),
+        "K": K,
+        "topk": topk,
+        "T": T,
+        "num_experts": E,
+    }
+
+
+def moe_gather(T: int, topk: int, K: int, variant: str = "") -> Arguments:
+    rows = T * topk + 1
+    return {
+        "moe_output": normal(rows, K),
+        "topk_ids": torch.randperm(rows)[: T * topk].reshape(T, topk).int(),
+        "scattered_weights": torch.rand(rows).half(),
+        "final_hidden": poison(T + (variant == "more rows"), K),
+        "K": K,
+        "topk": topk,
+        "T": T,
+    }
+
+
+def moe_act(total_rows: int, N_half: int, variant: str = "") -> Arguments:
+    rows = total_rows + (variant == "more rows")
+    N_gate_up = 2 * N_half + (64 if variant == "wide" else 0)
+    return {
+        "input": normal(rows, N_gate_up, spread=5.0),
+        "output": poison(rows, N_half),
+        "N_gate_up": N_gate_up,
+        "N_half": N_half,
+        "total_rows": total_rows,
+    }
+
+
+def intervals(E: int, T: int, variant: str) -> tuple[Tensor, int]:
+    """[E + 1] int32 starts of T rows spread unevenly, and all rows; "uncovered" has rows before, between no experts
+    and after that nobody owns."""
+    counts = torch.bincount((torch.rand(T) ** 2 * E).long(), minlength=E)
+    before = 2 if variant == "uncovered" else 0
+    starts = torch.cat((torch.zeros(1, dtype=torch.long), counts.cumsum(0))) + before
+    return starts.int(), T + before + (3 if variant == "uncovered" else 0)
+
+
+def _moe_gemm_fp8(E: int, N: int, K: int, T: int, variant: str, scale: Tensor) -> Arguments:
+    expert_idx, rows = intervals(E, T, variant)
+    bits = fp8_matrix(E * N, K, "e5m2-codes" if variant.endswith("-codes") else "e5m2").view(E, N, K)
+    return {
+        "input": tokens(rows, K, variant),
+        # The bits are E5M2 whatever the dtype says.
+        "weight": bits.view(torch.float8_e4m3fn) if variant == "e4m3 by name" else bits,
+        "scale": scale,
+        "output": poison(rows, N),
+        "expert_idx": expert_idx,
+        "N": N,
+        "K": K,
+        "num_experts": E,
+        "max_tokens_per_expert": int(expert_idx.diff().max()),
+    }
+
+
+def moe_gemm_fp8(E: int, N: int, K: int, T: int, variant: str = "") -> Arguments:
+    scale = torch.ones(E, N) if variant.endswith("-codes") else torch.rand(E, N) * 0.02 + 0.01
+    return _moe_gemm_fp8(E, N, K, T, variant, scale)
+
+
+def moe_gemm_fp8_pert(E: int, N: int, K: int, T: int, variant: str = "") -> Arguments:
+    scale = torch.ones(E) if variant.endswith("-codes") else torch.rand(E) * 0.02 + 0.01
+    return _moe_gemm_fp8(E, N, K, T, variant, scale)
+
+
+def moe_gemm_fp8_blockscale(E: int, N: int, K: int, T: int, variant: str = "e4m3") -> Arguments:
+    expert_idx, rows = intervals(E, T, variant)
+    fp8 = "e4m3" if variant == "uncovered" else variant
+    return {
+        "input": tokens(rows, K, fp8),
+        "weight": fp8_matrix(E * N, K, fp8).view(E, N, K),
+        "weight_scale": torch.stack([block_scales(N, K, fp8) for _ in range(E)]),
+        "output": poison(rows, N),
+        "expert_idx": expert_idx,
+        "N": N,
+        "K": K,
+        "num_experts": E,
+        "block_n": 128,
+        "block_k": 128,
+    }
+
+
+# Experts, N, K, tokens.
+GROUPED = ((8, 64, 256, 24), (1, 1, 64, 1), (3, 65, 144, 40, "uncovered"), (16, 33, 512, 5, "e4m3 by name"))
+ACTIVATIONS = ((8, 512), (1, 64), (3, 192, "wide"), (5, 320, "more rows"), (4, 7))
+
+SIZES: Choices = {
+    "esimd_moe_topk": (moe_topk, ((4,), (1,), (67,), (5, "ties"), (3, "more rows"))),
+    "topk_v2": (
+        topk_v2,
+        (
+            (4, 128, 8),
+            (1, 256, 10),
+            (33, 512, 10),
+            (5, 256, 8, "ties"),
+            (3, 512, 8, "more rows"),
+            (2, 128, 10, "ties"),
+        ),
+    ),
+    "esimd_moe_scatter": (
+        moe_scatter,
+        ((4, 8, 32, 256), (1, 1, 8, 128), (33, 2, 16, 384), (3, 2, 8, 128, "more rows"), (5, 3, 8, 100)),
+    ),
+    "esimd_moe_scatter_fused": (
+        moe_scatter_fused,
+        ((4, 8, 128, 256), (1, 1, 32, 128), (70, 4, 64, 384), (33, 2, 32, 128, "one expert"), (5, 3, 9, 100)),
+    ),
+    "esimd_moe_gather": (
+        moe_gather,
+        ((4, 8, 256), (1, 1, 128), (33, 10, 384), (3, 2, 128, "more rows"), (5, 3, 100)),
+    ),
+    "esimd_moe_silu_mul": (moe_act, ACTIVATIONS),
+    "esimd_moe_gelu_tanh_mul": (moe_act, ACTIVATIONS),
+    "esimd_moe_gemm_fp8": (moe_gemm_fp8, (*GROUPED, (1, 256, 256, 3, "e5m2-codes"))),
+    "esimd_moe_gemm_fp8_pert": (moe_gemm_fp8_pert, (*GROUPED, (1, 256, 256, 3, "e5m2-codes"))),
+    "esimd_moe_gemm_fp8_blockscale": (
+        moe_gemm_fp8_blockscale,
+        (
+            (8, 64, 256, 24),
+            (1, 1, 128, 1),
+            (3, 130, 384, 40, "uncovered"),
+            (4, 65, 256, 150, "uint8"),
+            (1, 256, 128, 3, "e4m3-codes"),
+            (1, 256, 128, 130, "e4m3-codes"),
+        ),
+    ),
+}

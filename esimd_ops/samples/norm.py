@@ -1,0 +1,70 @@
+"""Samples of the norm operators."""
+
+from .build import Arguments, Choices, norm_weight, normal, poison
+
+# One row and many; K of one element, odd, under and over a work-group, and as in real models.
+ROWS = ((1, 64), (1, 1), (3, 7), (1, 2816), (5, 255), (2, 257), (7, 4100), (300, 128))
+
+
+def rms_norm(T: int, K: int, variant: str = "") -> Arguments:
+    input = normal(T, K)
+    if variant == "zeros":
+        input[0] = 0
+    return {"input": input, "output": poison(T, K), "weight": norm_weight(K), "eps": 1e-6}
+
+
+def fused_add_rms_norm(T: int, K: int, variant: str = "") -> Arguments:
+    hidden_states, residual = normal(T, K), normal(T, K)
+    if variant == "zeros":
+        residual[0] = -hidden_states[0]
+    return {"hidden_states": hidden_states, "residual": residual, "weight": norm_weight(K), "eps": 1e-6}
+
+
+def fused_scaled_add_rms_norm(T: int, K: int) -> Arguments:
+    return {**fused_add_rms_norm(T, K), "scalar": 0.82}
+
+
+def rms_norm_gated(T: int, K: int) -> Arguments:
+    return {
+        "x": normal(T, K),
+        "z": normal(T, K, spread=3.0),
+        "weight": norm_weight(K),
+        "output": poison(T, K),
+        "eps": 1e-6,
+    }
+
+
+def norm_add_norm(T: int, K: int) -> Arguments:
+    return {
+        "h2_raw": normal(T, K),
+        "h1": normal(T, K),
+        "w1": norm_weight(K),
+        "w2": norm_weight(K),
+        "out": poison(T, K),
+        "eps1": 1e-6,
+        "eps2": 1e-5,
+    }
+
+
+def accum_norm_add_norm(top_k: int, K: int) -> Arguments:
+    return {
+        "routed_output": normal(top_k + 1, K),  # one row more than is used
+        "h1": normal(1, K),
+        "w1": norm_weight(K),
+        "w2": norm_weight(K),
+        "out": poison(1, K),
+        "top_k": top_k,
+        "eps1": 1e-6,
+        "eps2": 1e-5,
+    }
+
+
+SIZES: Choices = {
+    "esimd_rms_norm": (rms_norm, (*ROWS, (1, 1024, "zeros"))),
+    "esimd_fused_add_rms_norm": (fused_add_rms_norm, (*ROWS, (1, 1024, "zeros"))),
+    "esimd_fused_scaled_add_rms_norm": (fused_scaled_add_rms_norm, ROWS),
+    "esimd_fused_add_rms_norm_batched": (fused_add_rms_norm, ((4, 512), *ROWS, (16, 2560))),
+    "esimd_rms_norm_gated": (rms_norm_gated, ((8, 128), *ROWS)),
+    "esimd_norm_add_norm": (norm_add_norm, ROWS),
+    "esimd_accum_norm_add_norm": (accum_norm_add_norm, ((8, 2816), (1, 64), (2, 1), (3, 257), (10, 4100))),
+}

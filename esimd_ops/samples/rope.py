@@ -1,0 +1,59 @@
+"""Samples of the operators that split a fused projection into heads."""
+
+import torch
+
+from .build import Arguments, Choices, normal, poison
+
+HEAD = 256
+POSITIONS = 4096
+
+
+def cos_sin_cache(rotary_dim: int) -> torch.Tensor:
+    """[POSITIONS, rotary_dim] fp16, cosines then sines, of the usual base 10000."""
+    frequency = 10000.0 ** -(torch.arange(0, rotary_dim, 2) / rotary_dim)
+    angle = torch.arange(POSITIONS)[:, None] * frequency
+    return torch.cat((angle.cos(), angle.sin()), -1).half()
+
+
+def qkv_split_norm_rope(T: int, q_heads: int, kv_heads: int, gate: int, rotary_dim: int) -> Arguments:
+    heads = q_heads * (1 + gate) + 2 * kv_heads
+    return {
+        "qkv_state": normal(T, heads * HEAD),
+        "q_out": poison(T, q_heads * HEAD),
+        "gate_out": poison(T, q_heads * HEAD),
+        "k_out": poison(T, kv_heads * HEAD),
+        "v_out": poison(T, kv_heads * HEAD),
+        "norm_wq": normal(HEAD, spread=0.1),
+        "norm_wk": normal(HEAD, spread=0.1),
+        "positions": torch.randint(0, POSITIONS, (T,), dtype=torch.int32),
+        "q_heads": q_heads,
+        "kv_heads": kv_heads,
+        "attn_output_gate": bool(gate),
+        "rotary_dim": rotary_dim,
+        "cos_sin_cache": cos_sin_cache(rotary_dim),
+    }
+
+
+def qkv_split_norm_rope_v(T: int, q_heads: int, kv_heads: int, gate: int, rotary_dim: int) -> Arguments:
+    arguments = {}
+    for name, value in qkv_split_norm_rope(T, q_heads, kv_heads, gate, rotary_dim).items():
+        arguments[name] = value
+        if name == "norm_wk":
+            arguments["norm_wv"] = normal(HEAD, spread=0.1)
+    return arguments
+
+
+# Tokens, q heads, kv heads, gate, rotary_dim.
+HEADS = (
+    (4, 8, 4, 1, 256),
+    (5, 3, 2, 0, 256),
+    (1, 1, 1, 0, 64),
+    (3, 4, 2, 1, 64),
+    (33, 2, 1, 1, 256),
+    (2, 3, 1, 0, 128),
+)
+
+SIZES: Choices = {
+    "esimd_qkv_split_norm_rope": (qkv_split_norm_rope, HEADS),
+    "esimd_qkv_split_norm_rope_v": (qkv_split_norm_rope_v, HEADS),
+}

@@ -1,0 +1,199 @@
+"""OPS: the 47 operators, one entry each. Start here: what an operator writes, means, is tried with and may deviate by.
+
+What an operator writes and returns is read from `schema_patch/policies/esimd.toml`, its meaning from `reference`, its
+arguments from `samples`, its callable form from `ops`; this table says how closely a kernel has to follow. Numbers
+follow one rule (`HALF`); an entry names what is stricter or of another kind.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from schema_patch import table as policies
+from schema_patch.schema import Schema
+
+from . import fakes, ops, reference, samples
+from .reference.parts import nibbles
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an output may be from the fp64 truth.
+
+    half_errors  times the largest error of PyTorch's own half-precision computation,
+    steps        plus so many half-precision steps of the element itself.
+    strays       instead: so many elements in 128 may be off by one unit.
+    """
+
+    half_errors: float = 2.0
+    steps: float = 1.0
+    strays: int = 0
+
+    @property
+    def exact(self) -> bool:
+        return not (self.half_errors or self.steps or self.strays)
+
+
+HALF = Tolerance()
+EXACT = Tolerance(half_errors=0, steps=0)
+ONE_STEP = Tolerance(half_errors=0, steps=1.01)  # two neighbouring numbers differ by at most so much
+NIBBLES = Tolerance(half_errors=0, steps=0, strays=2)
+
+
+def as_written(tensors: Tensors) -> Tensors:
+    """The outputs are compared as they are."""
+    return tensors
+
+
+def quantised(tensors: Tensors) -> Tensors:
+    """Nibbles one by one, since the last bit of a division may move one across its border."""
+    return {"out_scale": tensors["out_scale"], "out_qweight": nibbles(tensors["out_qweight"])}
+
+
+def by_destination(tensors: Tensors) -> Tensors:
+    """Rows as their tokens find them: where in its expert's interval a row goes is the operator's choice."""
+    ids = tensors["topk_ids"].long()
+    rows = ids.clamp(0, len(tensors["scattered_weights"]) - 1)
+    starts = tensors["expert_start"].long()
+    return {
+        "scattered_hidden": tensors["scattered_hidden"][rows],
+        "scattered_weights": tensors["scattered_weights"][rows],
+        "topk_ids": torch.sort(ids).values,  # every row once
+        "expert_start": starts,
+        "max_tokens_out": tensors["max_tokens_out"],
+        "expert of topk_ids": torch.searchsorted(starts[1:].contiguous(), ids, right=True),
+    }
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator. `section` is that of its contract; outputs not named in `tolerances` follow HALF."""
+
+    name: str
+    section: str
+    tolerances: dict[str, Tolerance] = field(default_factory=dict)
+    comparable: Callable[[Tensors], Tensors] = as_written
+
+    @property
+    def reference(self) -> Callable[..., Tensors]:
+        """The plain PyTorch meaning: arguments -> the expected value of each argument written."""
+        function: Callable[..., Tensors] = getattr(reference, self.name)
+        return function
+
+    @property
+    def wrapper(self) -> Callable[..., object]:
+        """The typed Python function that calls the kernel."""
+        function: Callable[..., object] = getattr(ops, self.name)
+        return function
+
+    @property
+    def samples(self) -> tuple[samples.Sizes, ...]:
+        """The sizes to try it with, for `samples.make`; the first is the ordinary one."""
+        return samples.SIZES[self.name][1]
+
+    def fake(self, schema: Schema) -> Callable[..., Tensor | None]:
+        """What torch.compile may assume, for the form in which the operator is registered."""
+        return fakes.fake_of(schema)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return policies.load().entries[self.name].arguments
+
+    @property
+    def overwritten(self) -> tuple[str, ...]:
+        """Arguments whose old contents do not matter, where they are written at all."""
+        return policies.load().entries[self.name].writes
+
+    @property
+    def inplace(self) -> tuple[str, ...]:
+        """Arguments that are read and written."""
+        return policies.load().entries[self.name].inplace
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        written = {*self.overwritten, *self.inplace}
+        return tuple(name for name in self.arguments if name in written)
+
+    @property
+    def returned(self) -> str | None:
+        """The argument that the published form hands back."""
+        returns = policies.load().entries[self.name].returns
+        return returns if returns in self.arguments else None
+
+    def tolerance(self, output: str) -> Tolerance:
+        return self.tolerances.get(output, HALF)
+
+
+GDN = {"conv_state": EXACT, "z_out": EXACT}
+TOPK = {"top_indices": EXACT}
+
+OPS: dict[str, Operator] = {
+    operator.name: operator
+    for operator in (
+        # one token times fp8 weights: one scale a row (pern), one scale (pert), one for 128 x 128 weights (blockscale)
+        Operator("esimd_gemv_fp8_pern", "3.1"),
+        Operator("esimd_gemv_fp8_pern_fused2", "3.1"),
+        Operator("esimd_gemv_fp8_pern_fused3", "3.1"),
+        Operator("esimd_gemv_fp8_pert", "3.1"),
+        Operator("esimd_gemv_fp8_pert_fused2", "3.1"),
+        Operator("esimd_gemv_fp8_pert_fused3", "3.1"),
+        Operator("esimd_gemv_fp8_pert_bmg", "3.1"),
+        Operator("esimd_gemv_fp8_blockscale_fused2", "3.10"),
+        Operator("esimd_gemv_fp8_blockscale_fp16_fused2", "3.10"),
+        # one token times fp16 or int4 weights
+        Operator("esimd_gemv_fp16", "3.2"),
+        Operator("esimd_gemv_fp16_gelu_mul", "3.2"),
+        Operator("esimd_gemv_int4", "3.3"),
+        Operator("esimd_gemv_int4_fused2", "3.3"),
+        # a norm in front: after adding the residual, or of gated heads
+        Operator("esimd_resadd_norm_gemv_fp8_pert", "3.4"),
+        Operator("esimd_resadd_norm_gemv2_fp8_pert", "3.4"),
+        Operator("esimd_resadd_norm_gemv_int4_pert", "3.4"),
+        Operator("esimd_scaled_resadd_norm_gemv_fp8_pert", "3.4"),
+        Operator("esimd_norm_gemv_fp8_pert", "3.5"),
+        Operator("esimd_norm_gemv_int4_pert", "3.5"),
+        Operator("esimd_norm_gemv_fp8_blockscale", "3.5"),
+        Operator("esimd_norm_gemv_norm_fp16", "3.6"),
+        # norms alone
+        Operator("esimd_rms_norm", "3.6"),
+        Operator("esimd_fused_add_rms_norm", "3.6"),
+        Operator("esimd_fused_scaled_add_rms_norm", "3.6"),
+        Operator("esimd_fused_add_rms_norm_batched", "3.6"),
+        Operator("esimd_rms_norm_gated", "3.6"),
+        Operator("esimd_norm_add_norm", "3.6"),
+        Operator("esimd_accum_norm_add_norm", "3.6"),
+        # attention heads
+        Operator("esimd_qkv_split_norm_rope", "3.7", {"v_out": EXACT}),
+        Operator("esimd_qkv_split_norm_rope_v", "3.7"),
+        # few tokens times quantised weights
+        Operator("esimd_gemm_fp8_pert", "3.8"),
+        Operator("esimd_gemm_int4_pgrp", "3.9"),
+        Operator("esimd_gemm_fp8_blockscale", "3.10"),
+        # gated delta net
+        Operator("esimd_gdn_conv_fused", "3.11", GDN),
+        Operator("esimd_gdn_conv_fused_seq", "3.11", GDN),
+        Operator("esimd_gdn_conv_fused_seq_spec", "3.11", GDN),
+        # mixture of experts
+        Operator("esimd_moe_topk", "3.12", TOPK),
+        Operator("topk_v2", "3.12", TOPK),
+        Operator("esimd_moe_scatter", "3.12", {"scattered_hidden": EXACT, "scattered_weights": EXACT}),
+        Operator(
+            "esimd_moe_scatter_fused",
+            "3.12",
+            {"scattered_hidden": EXACT, "scattered_weights": EXACT},
+            comparable=by_destination,
+        ),
+        Operator("esimd_moe_gather", "3.12"),
+        Operator("esimd_moe_silu_mul", "3.13"),
+        Operator("esimd_moe_gelu_tanh_mul", "3.13"),
+        Operator("esimd_moe_gemm_fp8", "3.14"),
+        Operator("esimd_moe_gemm_fp8_pert", "3.14"),
+        Operator("esimd_moe_gemm_fp8_blockscale", "3.14"),
+        # quantising
+        Operator("q4_0_quantize", "3.15", {"out_scale": ONE_STEP, "out_qweight": NIBBLES}, comparable=quantised),
+    )
+}

@@ -1,0 +1,153 @@
+"""Every operator in Python, computed by its reference, under namespaces of their own: one right, the others with defects.
+
+Loaded by `python -m esimd_ops check --namespace ... --library planted.py`, in a child process.
+"""
+
+import os
+import signal
+import threading
+import time
+
+import torch
+
+from esimd_ops import samples
+from esimd_ops.reference.parts import int4_weight
+from esimd_ops.table import OPS
+
+libraries = []  # a library that is collected takes its operators with it
+
+
+def schema(name, declared, returns):
+    """The operator's schema, with the given arguments declared as written."""
+    types = {int: "int", float: "float", bool: "bool"}
+    words = []
+    for argument, value in samples.make(name).arguments.items():
+        mark = f"(a{len(words)}!)" if argument in declared else ""
+        kind = f"Tensor{mark}" if isinstance(value, torch.Tensor) else types[type(value)]
+        words.append(f"{kind} {argument}")
+    return f"{name}({', '.join(words)}) -> {returns}"
+
+
+def right(name):
+    """What the operator should do: everything in `values` that it writes is written."""
+
+    def run(values):
+        for argument, value in OPS[name].reference(**values).items():
+            values[argument].copy_(value)
+
+    return run
+
+
+def register(namespace, name, run=None, declared=None, returns="()"):
+    """`run(values)` does the work on the arguments by name."""
+    library = torch.library.Library(namespace, "FRAGMENT")
+    run = run or right(name)
+    declared = OPS[name].writes if declared is None else declared
+
+    def implementation(*args):
+        return run(dict(zip(OPS[name].arguments, args, strict=True)))
+
+    library.define(schema(name, declared, returns))
+    library.impl(name, implementation, "CPU")
+    libraries.append(library)
+
+
+def nibbles_swapped(values):
+    weight = int4_weight(values["weight"] >> 4 | values["weight"] << 4, values["weight_scale"], torch.float32)
+    values["output"].copy_(values["input"].float() @ weight.T)
+
+
+def sum_without_its_tail(values):
+    values["output"].copy_(values["input"][:, :-1].float() @ values["weight"][:, :-1].float().T)
+
+
+def last_column_forgotten(values):
+    expected = OPS["esimd_rms_norm"].reference(**values)["output"]
+    values["output"][..., :-1] = expected[..., :-1]
+
+
+def weight_scale_scribbled_on(values):
+    right("esimd_gemv_fp8_pern")(values)
+    values["weight_scale"][0] += 1
+
+
+def one_past_the_end(values):
+    right("esimd_moe_silu_mul")(values)
+    output = values["output"]
+    output.as_strided((1,), (1,), output.storage_offset() + output.numel()).fill_(1)
+
+
+def one_between_the_rows(values):
+    right("esimd_gdn_conv_fused")(values)
+    state = values["conv_state"]
+    if not state.is_contiguous():
+        state.as_strided((1,), (1,), state.storage_offset() + state[0].numel()).fill_(1)
+
+
+KEPT = {}
+
+
+def kept_buffer(values):
+    right("esimd_gemm_fp8_pert")(values)
+    output = values["output"]
+    return KEPT.setdefault(output.shape, torch.empty_like(output)).copy_(output)
+
+
+def fresh_result(values):
+    right("esimd_gemv_int4_fused2")(values)
+    return values["o0"].clone()
+
+
+CALLS = []
+
+
+def last_bit_by_turns(values):
+    right("esimd_moe_gather")(values)
+    if threading.current_thread() is threading.main_thread():
+        CALLS.append(None)
+    if len(CALLS) % 3 == 0:
+        values["final_hidden"].view(torch.int16)[0, 0] ^= 1
+
+
+def one_bit_of_a_copy(values):
+    right("esimd_moe_scatter")(values)
+    values["scattered_hidden"].view(torch.int16)[0, 5] ^= 1
+
+
+def too_many_rows(values):
+    right("esimd_moe_gelu_tanh_mul")(values)
+    values["output"][values["total_rows"] :] = 0
+
+
+def refusing(values):
+    raise RuntimeError("esimd_moe_topk: argument 'T': expected something else, found this")
+
+
+def crashing(values):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hanging(values):
+    time.sleep(3600)
+
+
+for _name in OPS:
+    register("planted_right", _name)
+
+register("planted", "esimd_gemv_int4", nibbles_swapped)
+register("planted", "esimd_gemv_fp16", sum_without_its_tail)
+register("planted", "esimd_rms_norm", last_column_forgotten)
+register("planted", "esimd_gemv_fp8_pern", weight_scale_scribbled_on)
+register("planted", "esimd_fused_add_rms_norm", declared=("hidden_states",))
+register("planted", "esimd_moe_silu_mul", one_past_the_end)
+register("planted", "esimd_gdn_conv_fused", one_between_the_rows)
+register("planted", "esimd_gemm_fp8_pert", kept_buffer, returns="Tensor")
+register("planted", "esimd_gemv_int4_fused2", fresh_result, returns="Tensor")
+register("planted", "esimd_moe_gather", last_bit_by_turns)
+register("planted", "esimd_moe_scatter", one_bit_of_a_copy)
+register("planted", "esimd_moe_gelu_tanh_mul", too_many_rows)
+register("planted", "esimd_moe_topk", refusing)
+register("planted", "esimd_norm_add_norm", crashing)
+register("planted", "q4_0_quantize")
+
+register("planted_slow", "esimd_rms_norm", hanging)

@@ -1,0 +1,76 @@
+"""Each operator computes its contract, writes what it declares and nothing else, every time, eager and compiled.
+
+The rule for numbers is `esimd_ops.table.HALF`: at most twice the error of PyTorch's own half precision, plus one step.
+"""
+
+import dataclasses
+
+import pytest
+import torch
+
+from esimd_ops import reference, registry, samples
+from esimd_ops.parity.trial import Trial
+from esimd_ops.samples import domain
+from esimd_ops.table import OPS
+
+# Samples that a kernel may refuse instead of computing: outside the domain of the published library.
+MAY_BE_REFUSED = {
+    "esimd_qkv_split_norm_rope": {"2x3x1x0x128"},
+    "esimd_qkv_split_norm_rope_v": {"2x3x1x0x128"},
+}
+
+
+@pytest.fixture
+def trial(ops):
+    def trial(operator):
+        schema = registry.schemas("esimd_ops")[operator]
+        return Trial(OPS[operator], schema, device="cpu", repeat=8, beyond=True)
+
+    return trial
+
+
+def test_everything_of_every_operator(trial, operator):
+    done = trial(operator).run(lambda _: None)
+    assert done.told == ()
+    assert done.verdict == "right"
+    assert {refusal.split(":")[0] for refusal in done.refused} <= MAY_BE_REFUSED.get(operator, set())
+    assert done.samples + len(done.refused) == len(samples.SIZES[operator][1])
+
+
+def test_an_ordinary_sample_lies_in_the_domain_of_the_published_library(operator):
+    assert domain.published(operator, samples.make(operator).arguments)
+
+
+def test_in_place_operands_of_many_work_groups_count_as_they_were(trial, operator):
+    """More groups than run at once, and each of them on the old values: a late group sees what an early one stored."""
+    if not OPS[operator].inplace or "gemv" not in operator:
+        return
+    sizes = next(sizes for sizes in samples.SIZES[operator][1] if 16411 in sizes)
+    run = trial(operator)
+    for _ in range(3):
+        assert run._numbers(sizes)
+    assert not run.told
+
+
+def test_a_wrapper_returns_the_buffer_of_the_original(ops, operator):
+    arguments = samples.make(operator).arguments
+    returned = OPS[operator].wrapper(*arguments.values())
+    assert returned is (arguments[OPS[operator].returned] if OPS[operator].returned else None)
+    expected = reference_of(operator, samples.make(operator).arguments)
+    got = OPS[operator].comparable({name: arguments[name] for name in OPS[operator].writes})
+    for name, value in expected.items():
+        torch.testing.assert_close(got[name].float(), value.float(), rtol=8e-3, atol=8e-3, equal_nan=True)
+
+
+def reference_of(operator, arguments):
+    return OPS[operator].comparable(getattr(reference, operator)(**arguments))
+
+
+def test_the_table_is_complete():
+    assert list(OPS) == [entry.name for entry in OPS.values()]
+    for entry in OPS.values():
+        assert entry.wrapper.__doc__
+        assert entry.reference.__doc__
+        assert tuple(samples.make(entry.name).arguments) == entry.arguments
+        assert set(entry.tolerances) <= set(entry.writes)
+        assert all(dataclasses.is_dataclass(tolerance) for tolerance in entry.tolerances.values())

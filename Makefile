@@ -3,6 +3,7 @@
 #   make run SOURCE=DIR       patch and check a tree of your own
 #   make test                 every test
 #   make bench                ratios against what a user would use instead; takes minutes
+#   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-vllm            the soak against a real vLLM on this CPU; fetches it once
 #   make lint                 style, types, import contracts
 
@@ -20,7 +21,7 @@ SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: run test test-vllm bench lint clean
+.PHONY: run test test-vllm bench fuzz lint clean
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py --returns $(RETURNS) $(SOURCE)
@@ -33,7 +34,13 @@ test-vllm: $(VENV)/.test
 	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
 
 bench: $(VENV)/.test
+	$(PY) benchmarks/ops.py
+	$(PY) benchmarks/verify.py
 	$(PY) tests/soak/bench_soak.py
+
+fuzz: $(VENV)/.test
+	$(PIP) install --quiet --editable '.[fuzz]' --no-build-isolation
+	$(PY) fuzz/reader.py --seconds $(or $(SECONDS),3600)
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import TracebackType
 
 import torch
@@ -31,7 +32,7 @@ class Load:
 
     def _run(self) -> None:
         stream = torch.xpu.Stream() if self._device == "xpu" else None
-        with torch.no_grad(), torch.xpu.stream(stream) if stream else torch.inference_mode(False):
+        with torch.no_grad(), torch.xpu.stream(stream) if stream else nullcontext():
             matrix = torch.ones(192, 192, device=self._device)
             while not self._stop.is_set():
                 self._work()

@@ -1,4 +1,4 @@
-"""The patient registers every operator of the kit with the published schema: the same arguments, no word of writes."""
+"""The patient registers every operator of the kit with the published schema: the same arguments, and its marks."""
 
 import ast
 from pathlib import Path

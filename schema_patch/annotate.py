@@ -48,8 +48,10 @@ def plan(schema: Schema, effect: Effect, returns: Returns, *, bare: bool = False
             continue
         alias = _alias(arg)
         if arg.name in effect.writes and not arg.type.is_write:
-            if alias:  # `(a)`: it shares memory, and now says that it writes
-                edits.append(TextEdit(alias.span.end - 1, alias.span.end - 1, "!"))
+            if alias:  # `(a)` or `(a -> b)`: it shares memory, and now says that it writes
+                text = schema.text[alias.span.start : alias.span.end]
+                at = alias.span.start + len(text.partition("->")[0].rstrip(") \t\r\n"))
+                edits.append(TextEdit(at, at, "!"))
             elif bare and arg.name != named:
                 edits.append(TextEdit(arg.type.base_span.end, arg.type.base_span.end, "!"))
             else:

@@ -5,9 +5,10 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was verified). Data
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from difflib import unified_diff
+from difflib import diff_bytes, unified_diff
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -130,6 +131,9 @@ def _run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
     except BrokenPipeError:  # `| head`: the reader has seen enough
         sys.stderr.close()
         return 2
+    except OSError as error:  # a full disk, or a closed stream, under our output
+        click.echo(f"error: cannot write the output: {error.strerror}", err=True)
+        return 2
 
 
 def _rewrite(
@@ -138,6 +142,8 @@ def _rewrite(
     """The common course of apply and strip, one journal a path: read, plan, write, read again, judge."""
     from . import patch, table, tree
 
+    if diff and form != "text":
+        raise click.UsageError("--diff shows a diff: leave --format out")
     known = table.load()
     wanted = _names(ops, known)
     troubles: list[ToolError] = []
@@ -149,7 +155,7 @@ def _rewrite(
         troubles += [*errors, *plan.errors]
         if diff:
             for planned in plan.files:
-                click.echo(_diff(planned), nl=False)
+                click.echo(_diff(planned), nl=False)  # bytes, so that `patch` takes it whatever the encoding
         elif plan.files:
             done: list[FilePlan] = []
             try:
@@ -187,17 +193,19 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _diff(planned: FilePlan) -> str:
-    before, after = (
-        data.decode("utf-8", "backslashreplace").splitlines(keepends=True) for data in (planned.file.data, planned.new)
-    )
-    lines = unified_diff(before, after, f"a/{planned.file.path}", f"b/{planned.file.path}")
-    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+def _diff(planned: FilePlan) -> bytes:
+    """A unified diff; lines end at line feeds alone, as they do for `patch`."""
+    before, after = (re.findall(rb"[^\n]*\n|[^\n]+", data) for data in (planned.file.data, planned.new))
+    path = planned.file.path.encode()
+    lines = diff_bytes(unified_diff, before, after, b"a/" + path, b"b/" + path)
+    return b"".join(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in lines)
 
 
 def _names(ops: Iterable[str], known: Any) -> frozenset[str]:
     """The operators asked for; a name that the table does not know is a mistake, not an empty result."""
     names = split(ops)
+    if ops and not names:
+        raise click.BadParameter("expected the name of an operator, found none", param_hint="--ops")
     for name in names:
         if not known.knows(name):
             import difflib

@@ -6,6 +6,7 @@ it reports as a Problem; it never guesses.
 
 from __future__ import annotations
 
+import codecs
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -23,7 +24,8 @@ BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNS
 BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
 LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
 CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
-SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\((?:[^;])*?\)\s*->", re.DOTALL)
+SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\([^;]{0,4000}?->", re.DOTALL)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 # Wrappers whose first argument is the schema or the operator's name, and wrappers around an implementation.
 TEXT_WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
@@ -75,17 +77,19 @@ class Source:
 
     registrations: tuple[Registration, ...] = ()
     implementations: tuple[Implementation, ...] = ()
-    inferred: tuple[Location, ...] = ()  # m.def("name", fn): torch infers the schema, there is no text to edit
+    inferred: tuple[tuple[str, Location], ...] = ()  # m.def("name", fn): torch infers the schema, no text to edit
     problems: tuple[Problem, ...] = ()
-    prologue_end: int = 0  # behind the last #include at file scope
+    inert: tuple[Span, ...] = ()  # comments and pybind11 modules: nothing there registers an operator
+    prologue_end: int = 0  # behind the last #include at file scope before anything is registered
 
 
 @dataclass
 class _Found:
     registrations: list[Registration] = field(default_factory=list)
     implementations: list[Implementation] = field(default_factory=list)
-    inferred: list[Location] = field(default_factory=list)
+    inferred: list[tuple[str, Location]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    inert: list[Span] = field(default_factory=list)
 
 
 def may_register(source: bytes) -> bool:
@@ -100,7 +104,7 @@ def read(source: bytes, path: str) -> Source:
     found = reader.found
     return Source(
         tuple(found.registrations), tuple(found.implementations), tuple(found.inferred), tuple(found.problems),
-        reader.prologue_end(),
+        tuple(found.inert), reader.prologue_end(),
     )  # fmt: skip
 
 
@@ -140,8 +144,10 @@ class _Reader:
         return self.source[node.start_byte : node.end_byte].decode("latin-1")
 
     def prologue_end(self) -> int:
-        ends = [node.end_byte for node in self.root.children if node.type == "preproc_include"]
-        return max(ends, default=0)
+        blocks = [n.start_byte for n in self.root.children if n.type == "function_definition" and self.is_block(n)]
+        first = min(blocks, default=len(self.source))
+        ends = [n.end_byte for n in self.root.children if n.type == "preproc_include" and n.end_byte <= first]
+        return max(ends, default=len(codecs.BOM_UTF8) if self.source.startswith(codecs.BOM_UTF8) else 0)
 
     def read(self) -> None:
         covered: list[Span] = []
@@ -152,8 +158,12 @@ class _Reader:
                 if body and self.closes(body):
                     covered.append(Span(node.start_byte, node.end_byte))
                     self.read_block(node, body)
+            elif node.type == "function_definition" and (self.declarator(node) or ("",))[0].startswith("PYBIND11_"):
+                self.found.inert.append(Span(node.start_byte, node.end_byte))
             elif node.type in ("comment", "string_literal", "raw_string_literal", "char_literal"):
                 hidden.append(Span(node.start_byte, node.end_byte))
+                if node.type == "comment":
+                    self.found.inert.append(hidden[-1])
             elif node.type in ("preproc_def", "preproc_function_def"):
                 hidden.append(Span(node.start_byte, node.end_byte))
                 self.read_macro(node)
@@ -202,9 +212,9 @@ class _Reader:
     def read_block(self, node: Node, body: Node) -> None:
         name, parameters = self.declarator(node) or ("", "")
         if BLOCK.fullmatch(name):
-            parts = [part.strip() for part in parameters.split(",")]
+            parts = [part.strip() for part in COMMENT.sub(" ", parameters).split(",")]
             handle = parts[-1]
-            namespace = parts[0] if any(c.islower() for c in parts[0]) else None
+            namespace = None if self.is_macro(parts[0]) else parts[0]
         else:
             match = LIBRARY_PARAMETER.search(parameters)
             name, handle, namespace = "Library&", match[1] if match else "", None
@@ -237,6 +247,11 @@ class _Reader:
                 text = self.source[found.start() : found.start() + 400].decode("latin-1")
                 self.problem(found.start(), "cannot read this call: the C++ around it does not parse", text)
 
+    def is_macro(self, name: str) -> bool:
+        """By its spelling, or because this file defines it."""
+        defined = re.compile(rb"#\s*define\s+" + re.escape(name.encode("latin-1")) + rb"\b")
+        return not any(c.islower() for c in name) or bool(defined.search(self.source))
+
     def receiver(self, node: Node) -> str:
         """The variable at the start of `m.def(...).def(...)`."""
         argument = node.child_by_field_name("argument")
@@ -250,7 +265,7 @@ class _Reader:
         if text is None:
             return
         if "(" not in text.text:
-            self.found.inferred.append(self.location(items[0].start_byte))
+            self.found.inferred.append((text.text.strip(), self.location(items[0].start_byte)))
             return
         self.found.registrations.append(Registration(self.location(items[0].start_byte), macro, namespace, text))
         function = self.function([n for n in items[1:] if "Tag::" not in self.text(n)])
@@ -260,17 +275,34 @@ class _Reader:
     def read_impl(self, items: list[Node], namespace: str | None) -> None:
         text = self.mapped(items)
         function = self.function(items[1:])
-        if text is not None and function:
-            self.implementation(text.text, namespace, function)
+        # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
+        if items:
+            readable = bool(text and function)
+            self.implementation(text.text if text else "", namespace, function or items[-1], readable=readable)
 
-    def implementation(self, op: str, namespace: str | None, node: Node) -> None:
-        kind = {"lambda_expression": "lambda", "call_expression": "other"}.get(node.type, "function")
-        if node.type == "call_expression" and self.text(node).startswith("static_cast"):
-            kind = "function"
+    def implementation(self, op: str, namespace: str | None, node: Node, *, readable: bool = True) -> None:
+        kind = self.kind(node) if readable else "other"
         own, _, name = op.strip().rpartition("::")
         span = Span(node.start_byte, node.end_byte)
         where = self.location(node.start_byte)
         self.found.implementations.append(Implementation(name, own or namespace, where, span, kind, self.text(node)))
+
+    def kind(self, node: Node) -> str:
+        """Whether the expression is a constant that names a function, a lambda, or something else."""
+        text = self.text(node)
+        before = self.source[: node.start_byte].rstrip()[-1:]
+        if before not in (b",", b"(") or "DispatchKey" in text:
+            return "other"
+        if node.type == "lambda_expression":
+            return "other" if re.search(r"\)\s*mutable\b", text) else "lambda"
+        if node.type == "call_expression":
+            return "function" if text.startswith("static_cast") else "other"
+        name = re.escape(text.encode("latin-1"))
+        if node.type == "identifier" and re.search(
+            rb"\b" + name + rb"\s*=(?!=)|\w[&*\s]+" + name + rb"\s*;", self.source
+        ):
+            return "other"  # a variable: neither a template argument nor, always, a function
+        return "function"
 
     def function(self, items: list[Node]) -> Node | None:
         """The expression that names the implementation: the last argument, out of its wrappers."""

@@ -38,6 +38,10 @@ def find(root: str) -> Iterator[str]:
     real_root = os.path.realpath(root)
     for folder, folders, names in os.walk(root, onerror=_raise):
         folders[:] = sorted(set(folders) - SKIPPED)
+        for name in folders:
+            link = os.path.join(folder, name)
+            if os.path.islink(link) and not (os.path.realpath(link) + os.sep).startswith(real_root + os.sep):
+                raise ToolError("the symbolic link leads to a directory out of the tree: name it to have it read", link)
         for name in sorted(names):
             path = os.path.join(folder, name)
             if os.path.splitext(name)[1].lower() not in SUFFIXES:
@@ -52,6 +56,13 @@ def find(root: str) -> Iterator[str]:
 def read(path: str) -> SourceFile:
     """Reads a text file. Raises ToolError where it cannot be read or is binary."""
     real = Path(os.path.realpath(path))
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode("ascii", "backslashreplace")
+        raise ToolError("expected a file name in UTF-8: rename it", shown) from error
+    if not real.is_file():
+        raise ToolError("expected a regular file", path)
     try:
         data = real.read_bytes()
     except OSError as error:

@@ -8,6 +8,7 @@ What can be wrong before a schema is judged (rules.py has the codes of judgement
     SP001  torch will not parse this schema
     SP002  a registration that cannot be mapped to bytes (an error if the table may know it, else a warning)
     SP003  an operator that the table knows by name, with other arguments or in another namespace (warning)
+    SP004  a known operator registered without a schema: torch infers one that declares no write
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
-from . import annotate, cpp, edits, rules, schema
+from . import annotate, cpp, edits, rules, schema, strays
 from .annotate import Returns, TextEdit
 from .files import SourceFile
 from .model import Checked, Edit, Effect, Finding, Location, Report, Severity, Span, ToolError, Verdict
@@ -84,7 +85,8 @@ class Plan:
 
 def examine(file: SourceFile, table: Table) -> Unit:
     """Reads one file's registrations and judges each."""
-    if not cpp.may_register(file.data):
+    texts = strays.find(file.data, table.entries)
+    if not texts and not cpp.may_register(file.data):
         return Unit(file, cpp.Source(), (), (), ())
     source = cpp.read(file.data, file.path)
     operators: list[Operator] = []
@@ -99,6 +101,14 @@ def examine(file: SourceFile, table: Table) -> Unit:
         operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
     errors = [ToolError(p.message, p.location) for p in source.problems if p.fatal]
     findings += [_unmapped(p, table) for p in source.problems if not p.fatal]
+    findings += [_inferred(op, where) for op, where in source.inferred if op.rpartition("::")[2] in table.entries]
+    read = {span.start for registration in source.registrations for span in registration.schema.spans}
+    known = {finding.location for finding in findings}
+    for at, op in strays.left_over(texts, read, source.inert):
+        where = _location(file, at)
+        if not any(place.line == where.line for place in known):
+            message = "a schema of this operator stands here, but no registration that can be read: edit it by hand"
+            findings.append(Finding("SP002", where, op, message))
     return Unit(file, source, tuple(operators), tuple(findings), tuple(errors))
 
 
@@ -107,6 +117,7 @@ def report(units: Iterable[Unit], ops: Collection[str] = (), errors: Iterable[To
     checked: list[Checked] = []
     findings: list[Finding] = []
     failed = list(errors)
+    absent = set(ops)
     for unit in units:
         failed.extend(unit.errors)
         findings.extend(f for f in unit.findings if not ops or f.op in ops)
@@ -116,6 +127,7 @@ def report(units: Iterable[Unit], ops: Collection[str] = (), errors: Iterable[To
                 continue
             where = operator.registration.location
             checked.append(Checked(op, where, operator.schema.text, judgement.verdict, judgement.reason))
+            absent.discard(op)
             if judgement.code:
                 edit = (
                     _byte_edits(operator, annotate.plan(operator.schema, operator.effect, Returns.ALIAS))
@@ -123,6 +135,8 @@ def report(units: Iterable[Unit], ops: Collection[str] = (), errors: Iterable[To
                     else ()
                 )
                 findings.append(Finding(judgement.code, where, op, judgement.reason, judgement.severity, tuple(edit)))
+    absent -= {finding.op for finding in findings}
+    failed += [ToolError(f"{op}: asked for, but not registered in these files") for op in sorted(absent)]
     return Report(tuple(checked), tuple(findings), tuple(failed))
 
 
@@ -180,7 +194,7 @@ def _wraps(
         for implementation in unit.source.implementations:
             for key in voided:
                 same = implementation.namespace in (None, key[0]) or key[0] is None
-                if implementation.op == key[1] and same:
+                if implementation.op in (key[1], "") and same:
                     bound[key].append((unit.file.path, implementation))
     wraps: dict[str, list[cpp.Implementation]] = defaultdict(list)
     refused: dict[tuple[str | None, str], ToolError] = {}
@@ -272,6 +286,15 @@ def _unparsed(registration: cpp.Registration, error: SchemaError) -> Finding:
     if "{{" in text or "{%" in text:
         return Finding("SP002", registration.location, op, "not read: the file is a template", Severity.WARNING)
     return Finding("SP001", registration.location, op, f"torch will not parse this schema: {error}")
+
+
+def _inferred(op: str, where: Location) -> Finding:
+    return Finding("SP004", where, op.rpartition("::")[2], "no schema: torch infers one that declares no write")
+
+
+def _location(file: SourceFile, offset: int) -> Location:
+    line_start = file.data.rfind(b"\n", 0, offset) + 1
+    return Location(file.path, file.data.count(b"\n", 0, offset) + 1, offset - line_start + 1)
 
 
 def _unmapped(problem: cpp.Problem, table: Table) -> Finding:

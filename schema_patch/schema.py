@@ -12,8 +12,8 @@ Written from the behaviour of `torch._C.parse_schema`, which the tests hold it a
     alias     = '(' [sets] ['!'] ['->' [sets]] ')' | '!'
     sets      = ('*' | ident) {'|' ('*' | ident)}
 
-White space is free between tokens, line breaks only inside parentheses, as in torch. Two spellings are read though torch
-only prints them: the numbered set of `Tensor($0! -> )`, and the type PyObject.
+White space is free between tokens, line breaks only inside parentheses, as in torch. Some spellings are read though
+torch only prints them: the numbered set of `Tensor($0! -> )`, the type PyObject, a list of tuples as the return.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ CONSTANTS = frozenset(
     "complex uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bfloat16 cfloat "
     "cdouble".split()
 )
+
+DEEPEST = 50  # nested types or lists; real ones nest two or three
 
 TOKEN = re.compile(
     r"""(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
@@ -88,6 +90,7 @@ class _Parser:
         self.text = text
         self.tokens = list(_tokens(text))
         self.at = 0
+        self.depth = 0
 
     def schema(self) -> Schema:
         name, overload = self.name()
@@ -177,6 +180,14 @@ class _Parser:
         return Arg(kind, name, span=Span(kind.span.start, self.tokens[self.at - 1].span.end))
 
     def type(self) -> Type:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error(f"types nested at most {DEEPEST} deep")
+        kind = self.nested_type()
+        self.depth -= 1
+        return kind
+
+    def nested_type(self) -> Type:
         start = self.peek.span
         inner: list[Type] = []
         if self.peek.text == "(":
@@ -249,7 +260,11 @@ class _Parser:
 
     def constant(self) -> None:
         if self.peek.text == "[":
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise self.error(f"lists nested at most {DEEPEST} deep")
             self.listed("[", "]", self.constant)
+            self.depth -= 1
         elif self.take("-") or self.peek.kind == "number":
             if self.peek.kind != "number":
                 raise self.error("a number")

@@ -56,7 +56,7 @@ class Table:
     @property
     def all_namespaces(self) -> tuple[str, ...]:
         """Every namespace that an operator of the table may have."""
-        own = {name: None for name in self.namespaces}
+        own = dict.fromkeys(self.namespaces)
         return tuple(own | {name: None for entry in self.entries.values() for name in entry.namespaces})
 
     def knows(self, name: str) -> bool:

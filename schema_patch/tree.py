@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -40,30 +41,34 @@ def write(plan: Plan, root: str, done: list[FilePlan]) -> list[ToolError]:
 
     `done` grows as files are written, so that an interrupted run can say how far it came.
     """
-    errors: list[ToolError] = []
     try:
-        book = journal.Journal(root)
+        with journal.Journal(root) as book:
+            book.record((planned.file, planned.new, planned.edits) for planned in plan.files)
+            errors = _replace(plan.files, done)
+            book.forget([planned.file for planned in plan.files if planned not in done])
+            return errors
     except ToolError as error:
-        return [error]
-    for planned in plan.files:
-        try:
-            book.record(planned.file, planned.new, planned.edits)
-        except ToolError as error:
-            return [*errors, ToolError(f"no journal, so nothing more is written: {error.message}", error.where)]
+        if done:
+            raise
+        return [ToolError(f"no journal, so nothing is written: {error.message}", error.where)]
+
+
+def _replace(planned_files: Iterable[FilePlan], done: list[FilePlan]) -> list[ToolError]:
+    errors: list[ToolError] = []
+    for planned in planned_files:
         try:
             files.replace(planned.file, planned.new)
             done.append(planned)
-        except ToolError as error:
+        except ToolError as error:  # noqa: PERF203  the next file is done all the same
             errors.append(error)
-            book.forget_last()
     return errors
 
 
 def revert(root: str) -> tuple[list[str], list[ToolError]]:
-    """Takes back what the journal of a tree holds. Raises ToolError where there is no journal."""
-    book = journal.Journal(root)
-    if not book.entries:
-        raise ToolError(
-            f"no journal here ({journal.NAME}): nothing was patched with this path, or all is reverted", root
-        )
-    return book.revert()
+    """Takes back what the journal of a tree holds for this path. Raises ToolError where there is no journal."""
+    if not os.path.exists(root):
+        raise ToolError("no such file or directory", root)
+    with journal.Journal(root) as book:
+        if not book.entries:
+            raise ToolError(f"no journal here ({journal.NAME}): nothing was patched, or all is reverted", root)
+        return book.revert(root)

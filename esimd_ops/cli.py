@@ -15,6 +15,8 @@ import click
 from schema_patch import __version__
 from schema_patch.model import Report, ToolError, Verdict
 
+from .probe.command import probe
+
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -86,6 +88,9 @@ def check(
     if record:
         records.write(record, now)
     return _show(supervise.report(request, outcome, told, strict=strict), form)
+
+
+esimd_ops.add_command(probe)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

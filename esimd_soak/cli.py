@@ -6,6 +6,7 @@ stderr.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -35,7 +36,11 @@ def esimd_soak() -> None:
 @esimd_soak.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--run", default=80, show_default=True, help="Longest run of one character that is still no collapse, plus 1."
+    "--run",
+    type=click.IntRange(min=2),
+    default=80,
+    show_default=True,
+    help="Longest run of one character that is still no collapse, plus 1.",
 )
 @click.option("--text", "plain", is_flag=True, help="The files are plain text, a generation a line.")
 @FORMAT
@@ -45,6 +50,8 @@ def score(files: tuple[str, ...], run: int, plain: bool, form: str) -> int:
     from .analysis import rate
     from .score import KINDS, Limits
 
+    if len({os.path.realpath(name) if name != "-" else name for name in files}) < len(files):
+        raise click.UsageError("a file is named twice: its generations would count twice")
     limits = Limits(run=run)
     total, failed = 0, 0
     kinds = dict.fromkeys(KINDS, 0)
@@ -52,6 +59,7 @@ def score(files: tuple[str, ...], run: int, plain: bool, form: str) -> int:
     for name in files:
         try:
             with rescore.open_input(name) as file:
+                before = total
                 for one in rescore.scored(file, name, limits, plain=plain):
                     total += 1
                     if one.score:
@@ -66,6 +74,8 @@ def score(files: tuple[str, ...], run: int, plain: bool, form: str) -> int:
                         if one.score.cycle:
                             words += f", period {one.score.period} over {one.score.cycle} characters"
                         click.echo(f"{one.place}: {', '.join(one.score.kinds)}: {words}: {one.text[-60:]!r}")
+                if total == before:
+                    errors.append(ToolError("no generation found in it", name))
         except ToolError as error:
             errors.append(error)
     _errors(errors)

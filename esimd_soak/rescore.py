@@ -52,6 +52,8 @@ def _texts(file: BinaryIO, name: str, plain: bool) -> Iterator[tuple[str, str]]:
         return
     try:
         document = msgspec.json.decode(first) if first.strip() else None
+    except RecursionError as error:
+        raise ToolError("expected text in JSON, found it nested too deep to read", f"{name}:1") from error
     except msgspec.DecodeError:  # not a document a line: perhaps one document over many lines
         try:
             document = msgspec.json.decode(first + file.read())
@@ -82,8 +84,11 @@ def _document(document: Any, name: str, line: str) -> Iterator[tuple[str, str]]:
         texts = document["generated_texts"]
         if not texts:
             raise ToolError("generated_texts is empty: nothing to score", name)
-        for i, text in enumerate(texts):
-            yield f"generated_texts[{i}]", str(text or "")
+        # A request that failed has an empty text, which is no generation.
+        errors = document.get("errors") or [""] * len(texts)
+        for i, (text, error) in enumerate(zip(texts, errors, strict=False)):
+            if not error:
+                yield f"generated_texts[{i}]", str(text or "")
     elif isinstance(document, dict) and isinstance(document.get("choices"), list):
         for i, choice in enumerate(document["choices"]):
             said = choice.get("text")

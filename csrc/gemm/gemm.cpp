@@ -28,7 +28,7 @@ void run(const char* kernel_name, const at::Tensor& input, const at::Tensor& wei
   const int64_t row_blocks = at::ceil_div<int64_t>(N, kSubGroups * (one_token ? OneToken::kRows : ManyTokens::kRows));
   const int64_t token_blocks = one_token ? 1 : at::ceil_div<int64_t>(M, ManyTokens::kTokens);
   nd_launch(queue(input), {row_blocks * token_blocks, kGroupSize}, kernel(kernel_name), input.const_data_ptr(),
-            weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M, N, K, row_blocks);
+            weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M, N, K, token_blocks);
 }
 
 }  // namespace gemm

@@ -250,7 +250,7 @@ def test_a_server_that_restarts_loses_no_number(soak: Soak, tmp_path: Path) -> N
     found = generations(tmp_path / "r")
     assert sorted(g.n for g in found) == list(range(300))
     assert all(g.error.startswith("cut") for g in found if g.error)
-    assert sum(bool(g.error) for g in found) <= 4
+    assert sum(bool(g.error) for g in found) <= 8  # the 4 in flight, and what the dying server still took
     kinds = [event.kind for event in store.read(tmp_path / "r", "events", Event)]
     assert kinds.index("unreachable") < kinds.index("reachable")
     assert "unhealthy" in kinds

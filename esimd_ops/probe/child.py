@@ -12,27 +12,7 @@ import sys
 
 import msgspec
 
-from .trial import Seen
-
-
-class Order(msgspec.Struct, frozen=True):
-    """What to probe. samples: a Python file with SAMPLES (operator -> arguments, a second set for replay optional) and
-    WRITES (operator -> names), for operators that the table does not know."""
-
-    namespace: str
-    op: str
-    device: str
-    libraries: tuple[str, ...] = ()
-    samples: str = ""
-    guard: bool = False
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What was seen; `failed` where the operator could not be tried."""
-
-    schema: str = ""
-    seen: tuple[Seen, ...] = ()
-    failed: str = ""
+from .order import Answer, Order
 
 
 def work(order: Order) -> Answer:

@@ -8,7 +8,7 @@ import click
 
 from schema_patch.model import Report
 
-from .child import Answer, Order
+from .order import Answer, Order
 
 
 @click.command()

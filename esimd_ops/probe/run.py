@@ -18,7 +18,7 @@ import msgspec
 
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
-from .child import Answer, Order
+from .order import Answer, Order
 
 ANSWER_S = 600.0
 

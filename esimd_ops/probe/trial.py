@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
 import torch
 
 from schema_patch.model import Effect
 
 from . import graphs, programs, replay
+from .order import Seen
 from .programs import Call
 
 INDUCTOR = (
@@ -15,21 +15,6 @@ INDUCTOR = (
     "both read",
     "two calls",
 )  # one compilation takes seconds; these are where buffers are reused
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """What became of one program: "right", "wrong", "deleted" (wrong, and no call is left), or "refused"."""
-
-    program: str
-    stage: str  # "functionalized", "inductor" or "replay"
-    outcome: str
-    detail: str = ""
-    text: str = ""  # the graph or code, where something is wrong with it
-
-    @property
-    def silent(self) -> bool:
-        """Wrong, and torch said nothing."""
-        return self.outcome not in ("right", "refused", "not comparable")
 
 
 def try_out(call: Call, other: Call | None, names: tuple[str, ...], device: str) -> list[Seen]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from esimd_ops.probe import run
-from esimd_ops.probe.child import Order
+from esimd_ops.probe.order import Order
 from schema_patch.model import Report, Verdict
 
 PLANTED = str(Path(__file__).parent / "planted.py")

@@ -111,7 +111,8 @@ def run(*argv: str | Path, site: Path | None = None, expect: int | None) -> int:
     words = [str(word) for word in (argv if Path(argv[0]).parent == SCRIPTS else (sys.executable, *argv))]
     shown = " ".join(os.path.relpath(word) if os.path.isabs(word) else word for word in words)
     console.print(f"[dim]$ {shown}", soft_wrap=True)
-    env = {**os.environ, "PYTHONPATH": str(site.resolve())} if site else None
+    env = {**os.environ, "PYTHONPATH": str(site.resolve())} if site else dict(os.environ)
+    env.pop("CI", None)  # where it is set, torch refuses what it elsewhere lets through, silently wrong
     with console.status("building") if "pip" in words else nullcontext():
         code = subprocess.run(words, env=env, check=False).returncode
     if expect is not None and code != expect:

@@ -26,7 +26,10 @@ def found() -> dict[str, set[str]]:
 
 def test_what_torch_registers_is_found_with_its_namespace(found: dict[str, set[str]]) -> None:
     """Torch prints some defaults otherwise than they were written, and defines others in Python: nine in ten remain."""
-    registered = [str(schema) for schema in torch._C._jit_get_all_schemas()]
+    listing = "import torch; print(*torch._C._jit_get_all_schemas(), sep='\\n')"  # not with what other tests registered
+    registered = subprocess.run(
+        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     assert len(registered) > 3000
     seen = wrong = 0
     for text in registered:
@@ -44,10 +47,11 @@ def test_what_torch_registers_is_found_with_its_namespace(found: dict[str, set[s
 
 
 def test_a_library_of_400_mb_takes_under_200_mb_of_memory() -> None:
-    program = (  # not rusage, which also counts the process that started this one
-        "import re, sys; from schema_patch import elf; elf.read(sys.argv[1]); "
-        "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+    """Of its own: pages of the mapped file, which the kernel drops when it needs them, are not counted."""
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_DATA, (200 << 20,) * 2); "
+        "from schema_patch import elf; print(len(elf.read(sys.argv[1]).schemas))"
     )
     done = subprocess.run([sys.executable, "-c", program, LIBRARY], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 200_000
+    assert int(done.stdout) > 3000
     assert LIBRARY.stat().st_size > 100 << 20

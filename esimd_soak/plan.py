@@ -6,7 +6,6 @@ A misspelt key is an error, never ignored: a soak that runs for hours with the w
 from __future__ import annotations
 
 import hashlib
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -106,15 +105,11 @@ def load(path: str, **changes: Any) -> Plan:
 
 def document(path: str) -> dict[str, Any]:
     """A TOML file as plain values."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        return tomllib.loads(Path(path).read_text("utf-8"))
+        return msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Any])
     except OSError as error:
         raise ToolError(f"cannot read the plan: {error.strerror}", path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ToolError(f"expected TOML: {error}", path) from None
 
 

@@ -1,6 +1,6 @@
 # The commands a person types.
 #   make run                  heal the patient, step by step
-#   make run SOURCE=DIR       patch and check a tree of your own
+#   make run SOURCE=DIR       patch and check a tree of your own (RETURNS=alias|void)
 #   make test                 every test
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make fuzz                 the binary reader, for an hour or SECONDS=
@@ -10,7 +10,7 @@
 PYTHON ?= python3
 # A version, or words for pip: TORCH="torch==2.13.0 --index-url URL"
 TORCH ?= 2.13.0
-RETURNS ?= void
+RETURNS ?=
 SOURCE ?=
 
 VENV := .venv
@@ -24,7 +24,7 @@ VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 .PHONY: run test test-vllm bench fuzz lint clean
 
 run: $(VENV)/.kit
-	$(PY) examples/first_light.py --returns $(RETURNS) $(SOURCE)
+	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
 
 test: $(VENV)/.test
 	$(PY) -m pytest

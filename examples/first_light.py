@@ -29,12 +29,12 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--returns", choices=["alias", "void"], default="void")
+    parser.add_argument("--returns", choices=["alias", "void"])
     parser.add_argument("source", nargs="?", type=Path)
     options = parser.parse_args()
     if options.source:
-        return patch_and_check(options.source, options.returns)
-    return heal_the_patient(options.returns)
+        return patch_and_check(options.source, options.returns or "alias")  # whose callers are not known
+    return heal_the_patient(options.returns or "void")
 
 
 def patch_and_check(source: Path, returns: str) -> int:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import click
 
 from schema_patch import __version__
-from schema_patch.model import Report, ToolError, Verdict
+from schema_patch.console import show, show_errors
+from schema_patch.model import ToolError
 
 from .probe.command import probe
 
@@ -87,7 +88,7 @@ def check(
     told = records.compare(now, then) if then else ()
     if record:
         records.write(record, now)
-    return _show(supervise.report(request, outcome, told, strict=strict), form)
+    return show(supervise.report(request, outcome, told, strict=strict), form)
 
 
 esimd_ops.add_command(probe)
@@ -102,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         error.show()
         return 2
     except ToolError as error:
-        _errors([error])
+        show_errors([error])
         return 2
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -124,42 +125,6 @@ def _names(ops: Iterable[str]) -> tuple[str, ...]:
             hint = f"; did you mean {near[0]}?" if near else ""
             raise click.BadParameter(f"{name} is not in the operator table{hint}", param_hint="--ops")
     return names
-
-
-def _show(report: Report, form: str) -> int:
-    from schema_patch import report as render
-
-    if form == "json":
-        click.echo(render.json(report))
-    else:
-        if sys.stdout.isatty():
-            _table(report)
-        for finding in report.findings:
-            click.echo(render.finding_line(finding))
-        click.echo(render.summary(report))
-    _errors(report.errors)
-    return report.exit_code
-
-
-def _table(report: Report) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from schema_patch import report as render
-
-    colours = {Verdict.RIGHT: "green", Verdict.WRONG: "red"}
-    table = Table("operator", "verdict", "checked with", header_style="bold")
-    for row in render.rows(report):
-        table.add_row(row.op, f"[{colours.get(row.verdict, 'yellow')}]{row.verdict.value}", row.reason)
-    if table.row_count:
-        Console().print(table)
-
-
-def _errors(errors: Iterable[ToolError]) -> None:
-    from schema_patch import report as render
-
-    for error in errors:
-        click.echo(render.error_line(error), err=True)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ except ImportError:
     atheris = None
 
 with atheris.instrument_imports(include=["schema_patch"]) if atheris else contextlib.nullcontext():
-    from schema_patch import audit
+    from schema_patch import survey
 
 # The letter of a set, a default, and how a return repeats what its argument says: none says what is written.
 MEANING = re.compile(rb"\(\w!\)|=[\w.+-]+|(?<=-> Tensor)\(\w.\)$")
@@ -56,7 +56,7 @@ def check(data: bytes) -> tuple[int, frozenset[str]]:
         file.flush()
         signal.alarm(SLOW)
         try:
-            report = audit.audit([file.name], devices=("bmg",) if len(data) % 2 else ())
+            report = survey.survey([file.name], devices=("bmg",) if len(data) % 2 else ())
             return report.exit_code, frozenset(finding.code for finding in report.findings)
         finally:
             signal.alarm(0)

@@ -78,12 +78,12 @@ def splitting_ops(namespace: tuple[str, ...], keep: tuple[str, ...]) -> None:
 
 
 def _older_than(found: list[Cache], paths: tuple[str, ...]) -> list[Finding]:
-    from . import audit, table
     from . import caches as store
+    from . import survey, table
 
     if not paths:
         return []
-    report = audit.audit(paths, table=table.load())
+    report = survey.survey(paths, table=table.load())
     names: dict[str, set[str]] = {}
     for row in report.checked:
         names.setdefault(row.location.path, set()).add(row.op)

@@ -74,7 +74,7 @@ def verify_schemas(
         if against:
             report, summary = _compare(paths, against, split(expect), include_all, step)
         else:
-            report = _audit(paths, split(require), sycl, split(target), source, include_all, step)
+            report = _survey(paths, split(require), sycl, split(target), source, include_all, step)
     report = console.strict(report, strict)
     title = f"verify-schemas {' '.join(paths)}"
     if github:
@@ -86,7 +86,7 @@ def verify_schemas(
     return console.show(report, form, summary=summary, title=title)
 
 
-def _audit(
+def _survey(
     paths: tuple[str, ...],
     require: tuple[str, ...],
     sycl: str | None,
@@ -97,9 +97,9 @@ def _audit(
 ) -> Report:
     from dataclasses import replace
 
-    from . import audit
+    from . import survey
 
-    report, found = audit.audit_and_facts(
+    report, found = survey.survey_and_facts(
         paths, require=require, sycl=sycl, devices=devices, include_all=include_all, progress=step, expect=step.expect
     )
     if not source:

@@ -1,7 +1,7 @@
 """What the libraries and scripts of one environment must agree on -> findings. Pure: reads nothing.
 
 Knows which SYCL runtime a library needs, who defines which operator, and how Python names operators. Does not know what
-an operator must declare (verify.py), nor how an environment is read (audit.py). Codes:
+an operator must declare (verify.py), nor how an environment is read (survey.py). Codes:
 
     SP206  two SYCL runtimes in one environment: a process that loads both crashes where a queue crosses
     SP207  the SYCL runtime that a library needs is not in the environment (a warning where a system may bring it)

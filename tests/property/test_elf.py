@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[1] / "schema_patch"))
 from elf_files import OTHER, VOID, build, sstrip
 
-from schema_patch import audit, elf
+from schema_patch import elf, survey
 from schema_patch.model import Report, ToolError
 
 OP = "esimd_gemv_int4"
@@ -42,7 +42,7 @@ def place() -> Iterator[Path]:
 
 def verified(place: Path, data: bytes) -> Report:
     place.write_bytes(data)
-    return audit.audit([str(place)], require=(OP, "esimd_norm_add_norm"))
+    return survey.survey([str(place)], require=(OP, "esimd_norm_add_norm"))
 
 
 def turned(data: bytes, bit: int) -> bytes:

@@ -10,7 +10,7 @@ import torch
 from elftools.elf.elffile import ELFFile
 from wheels import fetch
 
-from schema_patch import audit, elf
+from schema_patch import elf, survey
 from schema_patch.model import Report, Verdict
 
 pytestmark = pytest.mark.real
@@ -36,7 +36,7 @@ def wheel(release: str) -> Path:
 
 @pytest.fixture(scope="module")
 def report(wheel: Path) -> Report:
-    return audit.audit([str(wheel)])
+    return survey.survey([str(wheel)])
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_plain_scan_finds_the_same(unpacked: Path, report: Report) -> None:
 def test_unpacked_it_says_the_same_and_the_right_major_silences_it(
     release: str, unpacked: Path, report: Report
 ) -> None:
-    again = audit.audit([str(unpacked)], sycl=PUBLISHED[release][0])
+    again = survey.survey([str(unpacked)], sycl=PUBLISHED[release][0])
     assert not again.findings
     assert sorted(row.schema for row in again.checked) == sorted(row.schema for row in report.checked)
     owners = {library["owner"] for library in again.facts["libraries"]}  # type: ignore[attr-defined]
@@ -112,7 +112,7 @@ def test_a_cut_library_in_the_installation_is_an_error(unpacked: Path, tmp_path:
     data = (unpacked / "vllm_xpu_kernels" / "_C.abi3.so").read_bytes()
     for size in (64, len(data) // 2, len(data) - 1):
         (tmp_path / "_C.abi3.so").write_bytes(data[:size])
-        report = audit.audit([str(tmp_path)])
+        report = survey.survey([str(tmp_path)])
         assert (report.exit_code, len(report.errors), report.checked) == (2, 1, ())
 
 
@@ -138,7 +138,7 @@ def test_the_kernels_are_those_that_the_linker_lists(unpacked: Path) -> None:
 
 def test_each_target_of_the_wheel_is_met(release: str, wheel: Path) -> None:
     for word, met in (("pvc", True), ("bmg-g21", True), ("bmg-g31", True), ("bmg", True), ("lnl-m", True)):
-        report = audit.audit([str(wheel)], sycl=PUBLISHED[release][0], devices=(word,))  # lnl-m: by SPIR-V
+        report = survey.survey([str(wheel)], sycl=PUBLISHED[release][0], devices=(word,))  # lnl-m: by SPIR-V
         assert (report.exit_code == 0) == met, word
     rows = [row for row in report.checked if not row.schema]
     assert rows

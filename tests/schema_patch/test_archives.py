@@ -17,7 +17,7 @@ import pytest
 import zstandard
 from elf_files import ALIAS, OTHER, VOID, WRONG, build
 
-from schema_patch import audit
+from schema_patch import survey
 from schema_patch.model import Report
 
 SITE = "usr/lib/python3/site-packages"
@@ -79,7 +79,7 @@ def oci(layers: list[bytes], packing: str) -> bytes:
 
 def told(path: Path, data: bytes) -> Report:
     path.write_bytes(data)
-    return audit.audit([str(path)])
+    return survey.survey([str(path)])
 
 
 def rows(report: Report) -> list[tuple[str, str]]:

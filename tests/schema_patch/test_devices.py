@@ -10,7 +10,7 @@ import zstandard
 from device_files import G21, G31, PVC, archive, generic_ir, library, spirv, zebin
 from elf_files import VOID, sstrip
 
-from schema_patch import audit, elf, targets
+from schema_patch import elf, survey, targets
 from schema_patch.model import ToolError, Verdict
 
 KERNELS = ["_ZTS4gemv", "_ZTS4norm"]
@@ -94,7 +94,7 @@ def test_what_is_in_an_unknown_form_is_said(tmp_path: Path, image: bytes, says: 
     assert len(device.unread) == 1
     assert says in device.unread[0]
     assert device.targets() == WHOLE
-    report = audit.audit([str(path)], devices=("pvc",))
+    report = survey.survey([str(path)], devices=("pvc",))
     assert report.exit_code == 2
     assert "targets not verified" in report.errors[0].message
 
@@ -146,7 +146,7 @@ def test_a_target_is_judged_kernel_by_kernel(tmp_path: Path) -> None:
         ("bmg", 1),
         ("pvc", 1),
     ):
-        report = audit.audit([str(path)], devices=(word,))
+        report = survey.survey([str(path)], devices=(word,))
         assert [f.code for f in report.findings] == ["SP205"] * failing, word
         assert report.exit_code == failing
     assert "_ZTS4lone" in report.findings[0].message
@@ -157,7 +157,7 @@ def test_a_target_is_judged_kernel_by_kernel(tmp_path: Path) -> None:
 
 def test_a_target_that_nothing_can_be_said_of(tmp_path: Path) -> None:
     path = library(tmp_path, [])
-    assert audit.audit([str(path)], devices=("bmg-g31",)).exit_code == 2
+    assert survey.survey([str(path)], devices=("bmg-g31",)).exit_code == 2
     with pytest.raises(ToolError, match=r"found 'bgm-g31'; did you mean bmg-g31\?"):
         targets.wanted("bgm-g31")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from elf_files import OTHER, VOID, build
 
-from schema_patch import audit, environment
+from schema_patch import environment, survey
 from schema_patch.elf import ElfFacts, FoundSchema
 from schema_patch.environment import Placed
 from schema_patch.model import Finding, Severity
@@ -100,7 +100,7 @@ def test_an_installed_environment(tmp_path: Path) -> None:
         record = tmp_path / f"{name}.dist-info" / "RECORD"
         record.parent.mkdir()
         record.write_text(row + "\n")
-    report = audit.audit([str(tmp_path)])
+    report = survey.survey([str(tmp_path)])
     assert [f.code for f in report.findings] == ["SP201", "SP206", "SP207"]
     assert "torch 2.11.0" in report.findings[1].message
     assert "mine 1.0" in report.findings[1].message
@@ -109,4 +109,4 @@ def test_an_installed_environment(tmp_path: Path) -> None:
     changed = bytearray(path.read_bytes())
     changed[-1] ^= 1
     path.write_bytes(changed)
-    assert [f.code for f in audit.audit([str(tmp_path)]).findings] == ["SP201", "SP213", "SP206", "SP207"]
+    assert [f.code for f in survey.survey([str(tmp_path)]).findings] == ["SP201", "SP213", "SP206", "SP207"]

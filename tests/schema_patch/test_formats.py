@@ -175,10 +175,10 @@ def browser() -> Iterator[list[str]]:
 def test_the_table_filters_in_a_real_browser(
     folder: Path, tmp_path: Path, browser: list[str], fragment: str, shown: int
 ) -> None:
-    from schema_patch import audit
+    from schema_patch import survey
 
     page = tmp_path / "r.html"
-    page.write_text(html(audit.audit([str(folder)])))
+    page.write_text(html(survey.survey([str(folder)])))
     command = [*browser, "--dump-dom", f"{page.as_uri()}#{fragment}"]
     dom = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     body = dom.partition("<tbody>")[2].partition("</tbody>")[0]
@@ -188,10 +188,10 @@ def test_the_table_filters_in_a_real_browser(
 
 
 def test_the_page_is_painted(folder: Path, tmp_path: Path, browser: list[str]) -> None:
-    from schema_patch import audit
+    from schema_patch import survey
 
     page, picture = tmp_path / "r.html", tmp_path / "r.png"
-    page.write_text(html(audit.audit([str(folder)])))
+    page.write_text(html(survey.survey([str(folder)])))
     command = [*browser, "--window-size=1200,900", f"--screenshot={picture}", page.as_uri()]
     subprocess.run(command, capture_output=True, check=True, timeout=120)
     data = picture.read_bytes()

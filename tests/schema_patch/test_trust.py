@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from elf_files import ALIAS, OTHER, VOID, WRONG, build, sstrip
 
-from schema_patch import audit, elf, layout, table, verify
+from schema_patch import elf, layout, survey, table, verify
 from schema_patch.elf import Damaged, ElfFacts
 from schema_patch.model import ToolError
 
@@ -35,7 +35,7 @@ def test_no_turned_bit_goes_unnoticed_beside_another_operator(tmp_path: Path, st
         for bit in range(8):
             path.write_bytes(whole)
             flipped(path, VOID, at, bit)
-            report = audit.audit([str(path)])
+            report = survey.survey([str(path)])
             if report.exit_code == 0 and not report.findings:
                 clean.add(path.read_bytes()[whole.index(VOID.encode()) :][: len(VOID)].decode())
     assert all(text.replace(text[VOID.index("a!")] + "!", "a!", 1) == VOID for text in clean), clean
@@ -82,7 +82,7 @@ def test_strings_of_debug_information_do_not_count(tmp_path: Path) -> None:
     path = build(tmp_path, [VOID], more=more, flags=("-g3",))
     assert WRONG.encode() in path.read_bytes()
     assert [s.text for s in elf.read(path).schemas] == [VOID]
-    assert audit.audit([str(path)]).exit_code == 0
+    assert survey.survey([str(path)]).exit_code == 0
 
 
 @pytest.mark.skipif(not shutil.which("upx"), reason="no upx here")
@@ -110,5 +110,5 @@ def test_what_was_not_looked_into_is_said(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "a" / "libx.so", tmp_path / "torch" / "libtorch.so")
     (tmp_path / "torch-2.0.dist-info").mkdir()
     (tmp_path / "torch-2.0.dist-info" / "RECORD").write_text("torch/libtorch.so,,\n")
-    facts = audit.audit([str(tmp_path)]).facts
+    facts = survey.survey([str(tmp_path)]).facts
     assert [row["what"] for row in facts["skipped"]] == ["torch 2.0"]  # type: ignore[attr-defined]

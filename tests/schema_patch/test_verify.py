@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from elf_files import ALIAS, OTHER, VOID, WRONG, build
 
-from schema_patch import audit, packages, policy, table, verify
+from schema_patch import packages, policy, survey, table, verify
 from schema_patch.elf import ElfFacts, FoundSchema
 from schema_patch.model import Report, Severity, ToolError, Verdict
 from schema_patch.schema import parse
@@ -105,12 +105,12 @@ def test_two_schemas_of_one_operator_are_a_warning() -> None:
 
 
 def test_nothing_found_is_nothing_verified(tmp_path: Path) -> None:
-    assert audit.audit([str(tmp_path)]).exit_code == 2
-    assert audit.audit([str(tmp_path)], require=(OP,)).exit_code == 2
+    assert survey.survey([str(tmp_path)]).exit_code == 2
+    assert survey.survey([str(tmp_path)], require=(OP,)).exit_code == 2
     build(tmp_path, ["no schema"])
-    report = audit.audit([str(tmp_path)])
+    report = survey.survey([str(tmp_path)])
     assert (report.exit_code, report.facts["others_read"]) == (2, 1)
-    assert codes(audit.audit([str(tmp_path)], require=(OP,))) == ["SP202"]
+    assert codes(survey.survey([str(tmp_path)], require=(OP,))) == ["SP202"]
 
 
 def test_files_are_read_and_what_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_files_are_read_and_what_cannot_be_read_stops_nothing(tmp_path: Path) ->
     (tmp_path / "b" / "cut.so").write_bytes(good.read_bytes()[:-1])
     (tmp_path / "a" / "stubs" / "libsycl.so.9").unlink()
     heard: list[str] = []
-    report = audit.audit([str(tmp_path / "none"), str(tmp_path), str(good)], progress=heard.append)
+    report = survey.survey([str(tmp_path / "none"), str(tmp_path), str(good)], progress=heard.append)
     assert heard == [str(good), str(tmp_path / "b" / "cut.so")]
     assert codes(report) == ["SP201", "SP101"]
     assert [type(error) for error in report.errors] == [ToolError, ToolError]
     assert report.exit_code == 2
-    assert codes(audit.audit([str(good)], sycl="9")) == ["SP101"]
+    assert codes(survey.survey([str(good)], sycl="9")) == ["SP101"]
     (library,) = report.facts["libraries"]  # type: ignore[attr-defined]
     assert (library["path"], library["sycl"], library["schemas"]) == (str(good), "9", 2)
 
@@ -135,12 +135,12 @@ def test_the_platforms_own_packages_are_passed_over(tmp_path: Path) -> None:
         record = tmp_path / f"{name}-1.0.dist-info" / "RECORD"
         record.parent.mkdir()
         record.write_text(f"{name}/libx.so,,\n")
-    report = audit.audit([str(tmp_path)])
+    report = survey.survey([str(tmp_path)])
     assert [str(row.location) for row in report.checked] == [str(tmp_path / "mine" / "libx.so")]
     (skipped,) = report.facts["skipped"]  # type: ignore[attr-defined]
     assert (skipped["what"], skipped["files"]) == ("torch 1.0", 1)
-    assert len(audit.audit([str(tmp_path)], include_all=True).checked) == 2
-    assert len(audit.audit([str(tmp_path / "torch" / "libx.so")]).checked) == 1  # asked for by name
+    assert len(survey.survey([str(tmp_path)], include_all=True).checked) == 2
+    assert len(survey.survey([str(tmp_path / "torch" / "libx.so")]).checked) == 1  # asked for by name
 
 
 def test_a_helper_for_another_machine_is_passed_over_unless_asked_for(tmp_path: Path) -> None:
@@ -149,10 +149,10 @@ def test_a_helper_for_another_machine_is_passed_over_unless_asked_for(tmp_path: 
     other[18] = 243
     path = tmp_path / "attach_riscv.so"
     path.write_bytes(other)
-    report = audit.audit([str(tmp_path)])
+    report = survey.survey([str(tmp_path)])
     assert report.exit_code == 0
     assert [row["what"] for row in report.facts["skipped"]] == [str(path)]  # type: ignore[attr-defined]
-    assert audit.audit([str(path)]).exit_code == 2
+    assert survey.survey([str(path)]).exit_code == 2
 
 
 def test_the_policy_knows_its_distributions() -> None:

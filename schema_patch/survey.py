@@ -18,7 +18,7 @@ from .table import Table, load
 from .verify import sycl_major
 
 
-def audit(
+def survey(
     paths: Iterable[str],
     *,
     require: Sequence[str] = (),
@@ -29,8 +29,8 @@ def audit(
     progress: Progress | None = None,
     expect: Expect | None = None,
 ) -> Report:
-    """The report of audit_and_facts."""
-    return audit_and_facts(
+    """The report of survey_and_facts."""
+    return survey_and_facts(
         paths,
         require=require,
         sycl=sycl,
@@ -42,7 +42,7 @@ def audit(
     )[0]
 
 
-def audit_and_facts(
+def survey_and_facts(
     paths: Iterable[str],
     *,
     require: Sequence[str] = (),

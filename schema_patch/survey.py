@@ -134,6 +134,7 @@ def _library(library: Placed) -> dict[str, object]:
         "images": facts.device.images,
         "targets": {code: {"name": targets.title(code), "kernels": count} for code, count in counts.items()},
         "kernels": len(facts.device.kernels()),
+        "kernel_targets": {kernel: sorted(codes) for kernel, codes in sorted(facts.device.kernels().items())},
         "without_spirv": len(targets.lacking(facts.device.kernels(), "")),
         "compressed": any(code.compressed for code in facts.device.codes),
         "unread": list(facts.device.unread),

@@ -99,6 +99,14 @@ def test_what_is_in_an_unknown_form_is_said(tmp_path: Path, image: bytes, says: 
     assert "targets not verified" in report.errors[0].message
 
 
+def test_the_report_names_each_kernel_and_its_targets(tmp_path: Path) -> None:
+    path = library(tmp_path, [FAT])
+    (told,) = survey.survey([str(path)]).facts["libraries"]  # type: ignore[attr-defined]
+    found = elf.read(path).device.kernels()
+    assert told["kernel_targets"] == {kernel: sorted(codes) for kernel, codes in found.items()}
+    assert len(found) == told["kernels"] > 1
+
+
 def test_bytes_that_belong_to_no_image_are_said(tmp_path: Path) -> None:
     path = library(tmp_path, [FAT, b"\xee" * 1000, b"\xee" * 100], table=False)
     (unread,) = elf.read(path).device.unread

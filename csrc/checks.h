@@ -73,6 +73,13 @@ class Argument {
     return expect(tensor_.numel() == count, count, " elements, found shape ", tensor_.sizes());
   }
 
+  // Flat and of at least rows * width elements, or at least that many rows which hold `width` elements each.
+  const Argument& rows_of(int64_t rows, int64_t width) const {
+    const bool flat = tensor_.dim() == 1 && tensor_.numel() >= rows * width;
+    const bool wide = tensor_.dim() > 1 && tensor_.size(0) >= rows && tensor_.numel() == tensor_.size(0) * width;
+    return expect(flat || wide, rows, " rows or more of ", width, " elements, found shape ", tensor_.sizes());
+  }
+
   // At least one dimension, the last one not empty.
   const Argument& rows() const {
     return expect(tensor_.dim() > 0 && tensor_.size(-1) > 0, "rows of at least one element, found shape ",

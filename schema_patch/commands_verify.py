@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     help="With --against: meant (schemas, operators, kernels, targets, runtime, symbols, libraries).",
 )
 @click.option("--source", metavar="DIR", help="Hold the schemas against those that this C++ tree registers.")
+@click.option("--parity", is_flag=True, help="Also run what was found against references (python -m esimd_ops check).")
+@click.option(
+    "--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True, help="With --parity: where to run."
+)
 @click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
 @click.option("--github", is_flag=True, help="Also print findings as annotations for GitHub Actions.")
 @click.option("--output", "-o", metavar="FILE", help="Write the report here, and a text to stdout.")
@@ -56,13 +60,15 @@ def verify_schemas(
     against: str | None,
     expect: tuple[str, ...],
     source: str | None,
+    parity: bool,
+    device: str,
     include_all: bool,
     github: bool,
     output: str | None,
     strict: bool,
     form: str,
 ) -> int:
-    """Judge the operators in installed binaries. Loads and runs nothing.
+    """Judge the operators in installed binaries. Loads and runs nothing, but for --parity, and that in a child process.
 
     PATH is site-packages, a directory, a wheel, a library, an sdist, an image as `docker save` or OCI writes it, or `-`
     for any of them on standard input. Exit codes: 0 clean, 1 findings, 2 could not run, or nothing was verified.
@@ -71,10 +77,13 @@ def verify_schemas(
 
     summary = ""
     with console.progress("reading") as step:
+        if against and parity:
+            raise click.UsageError("--parity runs what one build computes; leave out --against")
         if against:
             report, summary = _compare(paths, against, split(expect), include_all, step)
         else:
-            report = _survey(paths, split(require), sycl, split(target), source, include_all, step)
+            asked = (split(require), sycl, split(target), source, device if parity else None)
+            report = _survey(paths, *asked, include_all, step)
     report = console.strict(report, strict)
     title = f"verify-schemas {' '.join(paths)}"
     if github:
@@ -92,24 +101,39 @@ def _survey(
     sycl: str | None,
     devices: tuple[str, ...],
     source: str | None,
+    parity_device: str | None,
     include_all: bool,
     step: Steps,
 ) -> Report:
-    from dataclasses import replace
-
-    from . import survey
+    from . import parity, survey, table
 
     report, found = survey.survey_and_facts(
         paths, require=require, sycl=sycl, devices=devices, include_all=include_all, progress=step, expect=step.expect
     )
-    if not source:
-        return report
-    told, errors = _provenance(found, source, step)
+    if source:
+        told, errors = _provenance(found, source, step)
+        report = _joined(
+            report,
+            Report(
+                tuple(row for row in told if isinstance(row, Checked)),
+                tuple(row for row in told if isinstance(row, Finding)),
+                tuple(errors),
+            ),
+        )
+    if parity_device:
+        for more in parity.check(found.judged, table.load(), parity_device, step):
+            report = _joined(report, more)
+    return report
+
+
+def _joined(report: Report, more: Report) -> Report:
+    from dataclasses import replace
+
     return replace(
         report,
-        checked=(*report.checked, *(row for row in told if isinstance(row, Checked))),
-        findings=(*report.findings, *(row for row in told if isinstance(row, Finding))),
-        errors=(*report.errors, *errors),
+        checked=(*report.checked, *more.checked),
+        findings=(*report.findings, *more.findings),
+        errors=(*report.errors, *more.errors),
     )
 
 

@@ -89,14 +89,10 @@ void check_layer(const Checks& check, const Layer& layer, const Tokens& tokens) 
                   ssm_state.size(3) == K,
               "shape [slots, ", HV, ", ", V, ", ", K, "], found ", ssm_state.sizes());
   for (const auto& [name, slots] : {conv_slots, ssm_slots}) {
-    check(name, slots)
-        .dtype(at::kInt)
-        .expect(slots.numel() >= tokens.sequences * tokens.steps, tokens.sequences * tokens.steps,
-                " elements or more, found shape ", slots.sizes());
+    check(name, slots).dtype(at::kInt).rows_of(tokens.sequences, tokens.steps);
   }
   for (const auto& [name, out] : {Named{"output", output}, Named{"z_out", z_out}}) {
-    check(name, out).dtype(at::kHalf).expect(out.numel() >= rows * HV * V, rows, " rows or more of ", HV * V,
-                                             " elements, found shape ", out.sizes());
+    check(name, out).dtype(at::kHalf).rows_of(rows, HV * V);
   }
   const std::initializer_list<Named> read{{"qkvz", qkvz},
                                           {"conv_weight", conv_weight},

@@ -127,7 +127,7 @@ at::Tensor moe_gather(at::Tensor moe_output, at::Tensor topk_ids, at::Tensor sca
   check.expect(topk > 0, "topk", "at least one choice a token, found ", topk);
   check_counts(check, {{"K", K}, {"T", T}});
   check_rows(check, "moe_output", moe_output, at::kHalf, 0, K);
-  check_at_least(check, "topk_ids", topk_ids, at::kInt, T * topk);
+  check("topk_ids", topk_ids).dtype(at::kInt).rows_of(T, topk);
   check_at_least(check, "scattered_weights", scattered_weights, at::kHalf, moe_output.size(0));
   check_rows(check, "final_hidden", final_hidden, at::kHalf, T, K);
   check.apart({{"final_hidden", final_hidden}},

@@ -50,7 +50,8 @@ def work(request: Request, tell: Callable[[Message], None]) -> None:
     try:
         load(request)
     except (ImportError, OSError) as error:
-        tell(Failed(str(error)))
+        # torch says which library could not be loaded, and only its cause says why.
+        tell(Failed(f"{error}: {error.__cause__}" if error.__cause__ else str(error)))
         return
 
     from esimd_ops import registry

@@ -87,7 +87,8 @@ def _one_token(
         if ssm_slot < 0:
             new["output"][row] = 0
         else:
-            out, S = layer.step(x[row], conv_state[conv_slot], b[row], a[row], ssm_state[ssm_slot])
+            history = conv_state[conv_slot] if conv_slot >= 0 else torch.zeros_like(conv_state[0])
+            out, S = layer.step(x[row], history, b[row], a[row], ssm_state[ssm_slot])
             new["output"][row] = out.half().reshape(output.shape[1:])
             new["ssm_state"][ssm_slot] = S.half()
         if conv_slot >= 0:
@@ -122,7 +123,7 @@ def esimd_gdn_conv_fused(
     output, z_out [N, HV, 128].
 
     Row i advances slots conv_state_indices[i] and ssm_state_indices[i] by one token. A negative index leaves that
-    state alone, and a negative ssm index gives a row of zeros. z_out is a copy of z.
+    state alone: without a conv slot the history is zeros, without an ssm slot the row of output is. z_out is a copy of z.
     """
     layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
     parts = _interleaved(qkvz, ba, H, HV)

@@ -45,7 +45,7 @@ def gdn_conv_fused(N: int, H: int, HV: int, variant: str = "") -> Arguments:
         "conv_state": layer["conv_state"],
         "conv_weight": layer["conv_weight"],
         "conv_bias": layer["conv_bias"],
-        "conv_state_indices": _slots(N, pool, variant),
+        "conv_state_indices": _slots(N, pool, "negative" if variant == "no history" else variant),
         "A_log": layer["A_log"],
         "dt_bias": layer["dt_bias"],
         "ba": layer["ba"],
@@ -91,7 +91,16 @@ def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") 
 
 
 # Sequences, key heads, value heads. The third has more heads than the original's kernel for interleaved rows can take.
-ONE_TOKEN = ((4, 4, 8), (1, 2, 4), (3, 4, 20), (2, 3, 9), (5, 4, 8, "strided"), (4, 2, 4, "negative"), (9, 1, 1))
+ONE_TOKEN = (
+    (4, 4, 8),
+    (1, 2, 4),
+    (3, 4, 20),
+    (2, 3, 9),
+    (5, 4, 8, "strided"),
+    (4, 2, 4, "negative"),
+    (9, 1, 1),
+    (3, 2, 4, "no history"),
+)
 
 SIZES: Choices = {
     "esimd_gdn_conv_fused": (gdn_conv_fused, ONE_TOKEN),

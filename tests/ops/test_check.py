@@ -22,6 +22,7 @@ DEFECTS = {
     "esimd_rms_norm": {"PA105"},
     "esimd_gemv_fp8_pern": {"PA104"},
     "esimd_fused_add_rms_norm": {"PA103"},
+    "esimd_norm_gemv_norm_fp16": {"PA103", "PA110"},  # writes, and its schema says nothing: the compiled call is gone
     "esimd_moe_silu_mul": {"PA106"},
     "esimd_gdn_conv_fused": {"PA106"},
     "esimd_gemm_fp8_pert": {"PA108", "SP103"},
@@ -138,7 +139,7 @@ def test_every_code_is_documented_once():
         documented += re.findall(r"^ *(PA\d{3})\b", ast.get_docstring(ast.parse(text)) or "", re.MULTILINE)
         used |= set(re.findall(r'"(PA\d{3})"', text))
     assert sorted(documented) == sorted(used)
-    assert used == {code for codes in DEFECTS.values() for code in codes if code.startswith("PA")} | {"PA110", "PA113"}
+    assert used == {code for codes in DEFECTS.values() for code in codes if code.startswith("PA")} | {"PA113"}
 
 
 def test_help_loads_no_torch():

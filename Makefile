@@ -35,6 +35,7 @@ test-vllm: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(PY) benchmarks/ops.py
+	$(PY) benchmarks/startup.py
 	$(PY) benchmarks/verify.py
 	$(PY) tests/soak/bench_soak.py
 

@@ -36,6 +36,7 @@ test-vllm: $(VENV)/.test
 bench: $(VENV)/.test
 	$(PY) benchmarks/ops.py
 	$(PY) benchmarks/startup.py
+	$(PY) benchmarks/guard.py
 	$(PY) benchmarks/verify.py
 	$(PY) tests/soak/bench_soak.py
 

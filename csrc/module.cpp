@@ -1,8 +1,10 @@
-// What Python asks of the extension besides its operators: which device runs them, and what was compiled for it.
+// What Python asks of the extension besides its operators: which device runs them, what was compiled for it, and the
+// guard's twins.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "runtime.h"
+#include "trampoline.h"
 
 PYBIND11_MODULE(_C, module) {
   module.doc() = "Operators of the namespace esimd_ops; importing this module registers them.";
@@ -23,4 +25,10 @@ PYBIND11_MODULE(_C, module) {
       "Facts of the device that runs the kernels, as a dict.");
   module.def("kernels", &esimd_ops::kernel_facts,
              "Kernels this process has used, with the seconds each took to compile or to read from the cache.");
+  module.def(
+      "implement_twin",
+      [](const std::string& twin, const std::string& op, const std::string& overload, bool clone) {
+        esimd_ops::implement_twin(twin, op, overload, clone ? esimd_ops::Results::kClone : esimd_ops::Results::kDrop);
+      },
+      "Implements the operator `twin`, which is defined, by a call of `op`; its results are cloned, or dropped.");
 }

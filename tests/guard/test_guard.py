@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from esimd_ops import guard
-from esimd_ops.guard import Action, GuardError, late
+from esimd_ops.guard import Action, GuardError, late, twins
 
 
 @pytest.fixture
@@ -61,6 +61,34 @@ def test_twice_is_once(guarded: guard.Guard) -> None:
     again = guard.enable(oplib.NAMESPACE, writes=oplib.WRITES, returns=oplib.RETURNS)
     assert again == guarded
     assert oplib.outcome(oplib.PROGRAMS["plain-buffer_read"], "inductor") == "right"
+
+
+@pytest.mark.parametrize("built", [True, False], ids=["in C++", "in Python"])
+def test_a_twin_is_in_cpp_where_the_extension_is_built_and_else_in_python(scratch, monkeypatch, built) -> None:
+    name, library = scratch
+    plain(library)
+    library.define("kept(Tensor x) -> Tensor")
+    buffer = torch.zeros(4)
+    library.impl("kept", lambda x: buffer.copy_(x * 2), "CPU")
+    torch.library.register_fake(f"{name}::kept", torch.empty_like, lib=library)
+    if not built:
+        monkeypatch.setattr(twins, "_extension", lambda: None)
+    found = guard.enable(
+        name, writes={"op": ["output"], "kept": []}, returns={"op": "output", "kept": "private buffer"}
+    )
+    for decision in found.decisions:
+        twin = decision.twin.partition("(")[0]
+        assert ("trampoline.cpp" in torch._C._dispatch_dump(twin)) == built
+    assert oplib.outcome(program(name), "aot_eager") == "right"
+
+    kept = getattr(torch.ops, name).kept
+
+    def deep(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = x + kept(torch.tanh(x))
+        return x
+
+    assert oplib.outcome(deep, "inductor") == "right"
 
 
 def test_disable_takes_it_back(scratch) -> None:

@@ -4,6 +4,7 @@
 #   make test                 every test
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make fuzz                 the binary reader, for an hour or SECONDS=
+#   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make test-vllm            the soak against a real vLLM on this CPU; fetches it once
 #   make lint                 style, types, import contracts
 
@@ -21,7 +22,7 @@ SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: run test test-vllm bench fuzz lint clean
+.PHONY: run test test-torch test-vllm bench fuzz lint clean
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -32,6 +33,15 @@ test: $(VENV)/.test
 
 test-vllm: $(VENV)/.test
 	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
+
+# Pure Python: what these tests need of torch is its compiler, not our kernels.
+test-torch:
+	test "$(TORCH)" != 2.13.0 || (echo "say which: make test-torch TORCH=2.11.0" && exit 2)
+	$(PYTHON) -m venv .venv-torch-$(TORCH)
+	.venv-torch-$(TORCH)/bin/pip install --quiet --upgrade pip
+	.venv-torch-$(TORCH)/bin/pip install --quiet $(TORCH_WORDS) numpy "setuptools>=77" wheel pytest pytest-timeout
+	ESIMD_OPS_BUILD=none .venv-torch-$(TORCH)/bin/pip install --quiet --no-build-isolation .
+	.venv-torch-$(TORCH)/bin/python -m pytest tests/guard tests/probe
 
 bench: $(VENV)/.test
 	$(PY) benchmarks/ops.py
@@ -51,7 +61,7 @@ lint: $(VENV)/.test
 	$(VENV)/bin/lint-imports
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info esimd_ops/*.so
+	rm -rf $(VENV) .venv-torch-* build dist *.egg-info esimd_ops/*.so
 
 # torch first and alone, so that no other requirement chooses its build.
 $(VENV)/.torch:

@@ -64,6 +64,13 @@ class Table:
 
 
 @cache
+def everything() -> Table:
+    """All operators of the library in one table: those to be patched, and those that only the guard can make right."""
+    first, second = load("esimd"), load("esimd_moe")
+    return Table(first.namespaces, {**first.entries, **second.entries}, first.recognised | second.recognised)
+
+
+@cache
 def load(policy: str = "esimd") -> Table:
     """The table of a policy that ships with the kit. Raises ToolError where the file breaks its own rules."""
     file = resources.files(__package__) / "policies" / f"{policy}.toml"

@@ -1,7 +1,7 @@
 """Makes operators whose schema does not tell the truth right under torch.compile, in the running process.
 
     from esimd_ops import guard
-    print(guard.enable())                                   # every namespace of the operator table
+    print(guard.enable())                                   # every namespace of the operator tables
     guard.enable("mylib", writes={"op": ["out"]})           # any other library
 
 For each such operator a *twin* is registered whose schema is true and that calls the operator; a functionalization

@@ -21,6 +21,7 @@ EffectOf = Callable[[Schema], Effect | None]
 _lock = threading.RLock()
 _effects: dict[str, EffectOf] = {}  # by namespace
 _decisions: dict[str, Decision] = {}  # by operator
+_tellers: list[Callable[[str], None]] = []
 
 
 @dataclass(frozen=True)
@@ -48,23 +49,27 @@ def enable(
     returns: Mapping[str, str] | None = None,
     infer: bool = False,
     samples: Mapping[str, tuple[Any, ...]] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Guard:
     """Makes the operators of these namespaces right under torch.compile. May be called again, also before they exist.
 
     namespace: one or several; by default all that the operator table names.
-    table: what each operator does; by default the table that ships with the kit.
+    table: what each operator does; by default the tables that ship with the kit.
     writes: for a library that the table does not know: operator -> names of the arguments that it writes.
     returns: operator -> the argument that it hands back, "fresh", or "private buffer" for a tensor that it keeps. Where
         an operator of `writes` returns a tensor and this says nothing, its result is cloned: always right, one copy.
     infer: find the written arguments of other operators by running each once on `samples` (operator -> arguments),
         whose outputs hold what the operator would not write.
+    tell: called with one line for each library whose operators are guarded, now or when it is loaded.
 
     Raises GuardError for an operator of `writes` that does not exist, and where nothing is known of any operator of a
     namespace. Warns where torch.compile has already compiled: those graphs stay as they are.
     """
-    known = table or tables.load()
+    known = table or tables.everything()
     names = _namespaces(namespace, known, writes)
     with _lock:
+        if tell is not None and tell not in _tellers:
+            _tellers.append(tell)
         _warn_if_compiled()
         given = _given(names, writes, returns)
         if infer:
@@ -77,6 +82,7 @@ def enable(
             )
             _guard(name)
             late.watch(name, _guard)
+        cache_key.follow(digest)
         result = status(names)
         missing = [f"{space}::{op}" for space, op in given if f"{space}::{op}" not in _decisions]
         if missing and not result.pending:
@@ -100,7 +106,8 @@ def disable() -> tuple[str, ...]:
             late.unwatch(namespace)
         _decisions.clear()
         _effects.clear()
-        cache_key.set_digest(None)
+        _tellers.clear()
+        cache_key.set_tag(None)
         return undone
 
 
@@ -112,10 +119,27 @@ def status(namespaces: Iterable[str] | None = None) -> Guard:
     return Guard(found, empty)
 
 
+def digest() -> str | None:
+    """What goes into the keys of compile caches; None where no operator is known.
+
+    A compile cache may be asked before the program is traced, which is when Python reaches an operator that a shared
+    library registered: so those that were loaded meanwhile are guarded first.
+    """
+    with _lock:
+        for namespace in tuple(_effects):
+            _guard(namespace)
+        return _digest()
+
+
+def _digest() -> str | None:
+    known = [d for d in _decisions.values() if d.action is not Action.UNKNOWN]
+    return cache_key.digest(f"{d.action.value} {d.schema} {d.twin}" for d in known) if known else None
+
+
 def _guard(namespace: str) -> None:
     """Guards the operators of a namespace that are registered and were not seen before."""
-    with _lock:
-        changed = False
+    with _lock, late.paused():  # installing binds operators, which would lead here again
+        new: list[Decision] = []
         for registered in late.registered(namespace):
             op = f"{registered.name}.{registered.overload_name}" if registered.overload_name else registered.name
             before = _decisions.get(op)
@@ -123,16 +147,23 @@ def _guard(namespace: str) -> None:
                 continue
             parsed = grammar.parse(str(registered))
             decision = decide(parsed, _effects[namespace](parsed))
+            if decision == before:
+                continue
             if decision.action is Action.NOTHING and fakes.existing(op) == "none" and all(decision.returns):
                 decision = replace(decision, action=Action.FAKE)
-            _decisions[op] = decision  # first, because installing binds operators, which leads here again
             _decisions[op] = twins.install(decision)
-            changed = True
-        if changed:
-            told = (
-                f"{d.action.value} {d.schema} {d.twin}" for d in _decisions.values() if d.action is not Action.UNKNOWN
-            )
-            cache_key.set_digest(cache_key.digest(told))
+            new.append(_decisions[op])
+        if new:
+            cache_key.set_tag(_digest())
+            _tell(namespace, new)
+
+
+def _tell(namespace: str, new: list[Decision]) -> None:
+    guarded, refused = len(Guard(tuple(new)).guarded), [d.op for d in new if d.action is Action.REFUSED]
+    if guarded or refused:
+        line = f"{namespace}: {guarded} operators guarded under torch.compile"
+        for tell in _tellers:
+            tell(line + (f", refused: {', '.join(refused)}" if refused else ""))
 
 
 def _effect_of(known: tables.Table, given: Mapping[str, Effect], before: EffectOf | None) -> EffectOf:

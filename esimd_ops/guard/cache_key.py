@@ -1,21 +1,26 @@
 """Keeps compile caches apart: a graph compiled without the guard must not come back with it, nor the other way round.
 
-Neither torch's nor vLLM's cache keys see an operator's schema. Both take a word from outside: torch's `cache_key_tag`
-(the user's own tag is kept and extended), and vLLM's environment registry, whose values go into the hash of its
-artifacts.
+Neither torch's nor vLLM's cache keys see an operator's schema, and vLLM's do not see torch's `cache_key_tag` either, so
+a digest of what was guarded goes into both. Torch reads its tag (the user's own is kept and extended) when a program
+has been traced. vLLM also asks for its environment factors before that, and loads what it then finds: it gets the
+digest of that moment. Knows the names of vLLM's functions in each version; what they return changes only where
+something is guarded.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
+from .decide import GuardError
+
 MARK = "schema-kit-"
-VLLM_VARIABLE = "VLLM_SCHEMA_PATCH_DIGEST"
+VLLM_FACTOR = "VLLM_SCHEMA_PATCH_DIGEST"
 
 
 def digest(schemas: Iterable[str]) -> str:
@@ -23,16 +28,48 @@ def digest(schemas: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(schemas)).encode()).hexdigest()[:16]
 
 
-def set_digest(value: str | None) -> None:
-    """Puts a digest into the cache keys; None takes it out again."""
+def set_tag(value: str | None) -> None:
+    """Puts a digest into torch's cache keys; None takes it out again."""
     config = torch.compiler.config
     kept = [part for part in config.cache_key_tag.split("+") if part and not part.startswith(MARK)]
     config.cache_key_tag = "+".join([*kept, *([MARK + value] if value else [])])
-    if value:
-        os.environ[VLLM_VARIABLE] = value  # for worker processes, which may fork before their plugin runs
-    else:
-        os.environ.pop(VLLM_VARIABLE, None)
+
+
+def follow(current: Callable[[], str | None]) -> None:
+    """From now on vLLM's cache keys hold what `current` returns. Does nothing in a process without vLLM, or twice.
+
+    Raises GuardError where vLLM has neither of the functions that it is known to ask.
+    """
     envs = sys.modules.get("vllm.envs")
-    variables = getattr(envs, "environment_variables", None)
-    if isinstance(variables, dict):
-        variables[VLLM_VARIABLE] = lambda: os.environ.get(VLLM_VARIABLE, "")
+    if envs is None:
+        return
+    for name, extend in (("compile_factors", _extended_factors), ("compute_hash", _extended_hash)):  # newer, older
+        ask = getattr(envs, name, None)
+        if ask is not None:
+            if not hasattr(ask, "follows_schema_kit"):
+                setattr(envs, name, extend(ask, current))
+            return
+    raise GuardError(
+        "vllm.envs has neither compile_factors nor compute_hash, so the guard cannot keep vLLM's compile cache apart: "
+        "purge it (schema-patch caches --purge) and set VLLM_DISABLE_COMPILE_CACHE=1"
+    )
+
+
+def _extended_factors(ask: Callable[[], dict[str, object]], current: Callable[[], str | None]) -> Any:
+    @functools.wraps(ask)
+    def compile_factors() -> dict[str, object]:
+        value = current()
+        return {**ask(), **({VLLM_FACTOR: value} if value else {})}
+
+    compile_factors.follows_schema_kit = True  # type: ignore[attr-defined]
+    return compile_factors
+
+
+def _extended_hash(ask: Callable[[], str], current: Callable[[], str | None]) -> Any:
+    @functools.wraps(ask)
+    def compute_hash() -> str:
+        value = current()
+        return f"{ask()}-{value}" if value else ask()
+
+    compute_hash.follows_schema_kit = True  # type: ignore[attr-defined]
+    return compute_hash

@@ -7,7 +7,8 @@ at which it surely exists and has not been traced yet, however its library was l
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -32,15 +33,22 @@ def unwatch(namespace: str) -> None:
         _OpNamespace.__getattr__ = _bind  # type: ignore[method-assign]
 
 
+@contextmanager
+def paused() -> Iterator[None]:
+    """In this thread nothing is found meanwhile."""
+    before = getattr(_within, "paused", False)
+    _within.paused = True
+    try:
+        yield
+    finally:
+        _within.paused = before
+
+
 def _binding(self: Any, name: str) -> Any:
     packet = _bind(self, name)
     found = _watched.get(self.name)
-    if found is not None and not getattr(_within, "call", False):
-        _within.call = True  # what is found binds operators itself
-        try:
-            found(self.name)
-        finally:
-            _within.call = False
+    if found is not None and not getattr(_within, "paused", False):
+        found(self.name)
     return packet
 
 

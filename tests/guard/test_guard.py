@@ -8,6 +8,7 @@ import torch
 
 from esimd_ops import guard
 from esimd_ops.guard import Action, GuardError, late, twins
+from schema_patch import table
 
 
 @pytest.fixture
@@ -241,10 +242,45 @@ def test_an_overload(scratch) -> None:
 def test_the_table_covers_its_namespaces() -> None:
     found = guard.enable()
     try:
-        assert {"custom_esimd_kernels_vllm", "esimd_topk_v2", "esimd_ops"} <= {
+        six = (
+            "custom_esimd_kernels_vllm",
+            "esimd_topk_v2",
+            "moe_ops",
+            "moe_int4_ops",
+            "moe_int4_prefill_ops",
+            "eagle_ops",
+        )
+        assert {*six, "esimd_ops"} <= {
             *found.pending,
             *(d.op.split("::")[0] for d in found.decisions),
         }
         assert all(late.registered(space) == [] for space in found.pending)
     finally:
         guard.disable()
+
+
+def test_a_published_operator_that_returns_a_buffer_which_it_keeps() -> None:
+    library = torch.library.Library("moe_ops", "FRAGMENT")
+    arguments = table.everything().entries["moe_forward_full_v2"].arguments
+    words = ", ".join(f"{'int' if name.startswith(('top_k', 'n')) else 'Tensor'} {name}" for name in arguments)
+    library.define(f"moe_forward_full_v2({words}) -> Tensor")
+    kept = torch.zeros(4)
+    library.impl("moe_forward_full_v2", lambda x, *_: kept.copy_(x * 0.5), "CPU")
+    fake = lambda x, *_: torch.empty_like(x)  # noqa: E731
+    torch.library.register_fake("moe_ops::moe_forward_full_v2", fake, lib=library)
+    weight = torch.ones(1)
+    rest = [1 if name.startswith(("top_k", "n")) else weight for name in arguments[1:]]
+
+    def layers(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = x + torch.ops.moe_ops.moe_forward_full_v2(torch.tanh(x), *rest)
+        return x
+
+    try:
+        assert oplib.outcome(layers, "inductor") == "wrong"
+        (found,) = guard.enable("moe_ops").decisions
+        assert found.action is Action.CLONED
+        assert oplib.outcome(layers, "inductor") == "right"
+    finally:
+        guard.disable()
+        library._destroy()

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from schema_patch import cli, schema, table
+from schema_patch import cli, cpp, schema, table
 
 CHECKOUT = os.environ.get("LLM_SCALER")
 TREE = Path(CHECKOUT or "") / "vllm" / "custom-esimd-kernels-vllm"
@@ -122,3 +122,13 @@ def test_the_sglang_copy_too(tmp_path: Path) -> None:
     known = [s for s in schemas if KNOWN.effect(s)]
     assert len(known) == 29  # the rest has GGUF formats that the table does not know
     assert all(s.writes == KNOWN.effect(s).writes for s in known)  # type: ignore[union-attr]
+
+
+def test_the_other_operators_are_as_the_second_table_has_them() -> None:
+    others = {name: entry for name, entry in table.everything().entries.items() if name not in KNOWN.entries}
+    found = {}
+    for path in sorted((TREE / "csrc").rglob("*.sycl")):
+        for registration in cpp.read(path.read_bytes(), str(path)).registrations:
+            parsed = schema.parse(registration.schema.text)
+            found[parsed.op] = (registration.namespace, tuple(arg.name for arg in parsed.args), parsed.writes)
+    assert found == {name: (entry.namespaces[0], entry.arguments, entry.writes) for name, entry in others.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import Enum
 from string import ascii_lowercase
@@ -90,6 +91,17 @@ def twin_name(schema: Schema) -> str:
     """Unique by construction: the lengths keep `a_b::c` and `a::b_c` apart."""
     parts = (schema.namespace or "", schema.name.rpartition("::")[2], schema.overload)
     return f"{TWINS}::t" + "_".join(f"{len(part)}{part}" for part in parts)
+
+
+def operator_of(twin: str) -> str:
+    """The operator, as namespace::name or namespace::name.overload, of a twin by its name."""
+    rest, parts = twin.removeprefix(f"{TWINS}::t"), []
+    while match := re.match(r"_?(\d+)", rest):
+        end = match.end() + int(match[1])
+        parts.append(rest[match.end() : end])
+        rest = rest[end:]
+    namespace, name, overload = parts
+    return f"{namespace}::{name}" + (f".{overload}" if overload else "")
 
 
 def twin_schema(schema: Schema, effect: Effect, name: str, *, keep_returns: bool) -> str:

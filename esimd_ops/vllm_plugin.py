@@ -8,17 +8,28 @@ from __future__ import annotations
 
 import logging
 
-log = logging.getLogger("esimd_ops.guard")
+# Below vLLM's own logger: its format, its level.
+log = logging.getLogger("vllm.schema_kit")
 
 
 def register() -> None:
-    """Guards the operators of the table in this process; one line in the log says what was done."""
-    import vllm.envs  # noqa: F401  its registry goes into the hash of vLLM's compile cache
+    """Guards the operators of the table in this process, and says so in vLLM's log: one line for each library.
+
+    What cannot be guarded is an error in the log, not the end of a server that may not use it.
+    """
+    import vllm.envs  # noqa: F401  holds what goes into the hash of vLLM's compile cache
+
+    from schema_patch import table
 
     from . import guard
+    from .graphs import live
 
-    found = guard.enable()
-    if found.guarded:
-        log.warning("schema-kit: %d operators guarded under torch.compile", len(found.guarded))
-    else:
-        log.debug("schema-kit: no operators of the table are loaded yet; they are guarded when they are")
+    try:
+        guard.enable(tell=_tell)
+    except guard.GuardError as error:
+        log.error("schema-kit: %s", error)
+    live.start_if_asked(table.everything().all_namespaces)
+
+
+def _tell(line: str) -> None:
+    log.info("schema-kit: %s", line)

@@ -11,7 +11,7 @@ nothing is rebuilt. Needs torch 2.7 or newer. Files: `decide` says what is to be
 unknown operator writes, `cache_key` keeps compile caches apart.
 """
 
-from .api import Guard, disable, enable, status
+from .api import Guard, digest, disable, enable, status
 from .decide import Action, Decision, GuardError
 
-__all__ = ["Action", "Decision", "Guard", "GuardError", "disable", "enable", "status"]
+__all__ = ["Action", "Decision", "Guard", "GuardError", "digest", "disable", "enable", "status"]

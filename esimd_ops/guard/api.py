@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import warnings
@@ -85,6 +86,12 @@ def enable(
         cache_key.follow(digest)
         result = status(names)
         missing = [f"{space}::{op}" for space, op in given if f"{space}::{op}" not in _decisions]
+        if raw := [op for op in missing if _is_raw_function(op)]:
+            raise GuardError(
+                f"{', '.join(raw)}: a function of an extension module, no operator: torch.compile cannot see what "
+                "it writes, and no rule can be put in its place. Register it with TORCH_LIBRARY, or call it in a "
+                "function under torch.compiler.disable"
+            )
         if missing and not result.pending:
             raise GuardError(f"no operator {', '.join(missing)} is registered")
         unknown = [d for d in result.decisions if d.action is Action.UNKNOWN]
@@ -126,8 +133,9 @@ def digest() -> str | None:
     library registered: so those that were loaded meanwhile are guarded first.
     """
     with _lock:
-        for namespace in tuple(_effects):
-            _guard(namespace)
+        # Once more after any: a twin in C++ loads the kit's own operators.
+        while any(_guard(namespace) for namespace in tuple(_effects)):
+            pass
         return _digest()
 
 
@@ -136,8 +144,8 @@ def _digest() -> str | None:
     return cache_key.digest(f"{d.action.value} {d.schema} {d.twin}" for d in known) if known else None
 
 
-def _guard(namespace: str) -> None:
-    """Guards the operators of a namespace that are registered and were not seen before."""
+def _guard(namespace: str) -> bool:
+    """Guards the operators of a namespace that are registered and were not seen before. Were there any?"""
     with _lock, late.paused():  # installing binds operators, which would lead here again
         new: list[Decision] = []
         for registered in late.registered(namespace):
@@ -156,6 +164,7 @@ def _guard(namespace: str) -> None:
         if new:
             cache_key.set_tag(_digest())
             _tell(namespace, new)
+        return bool(new)
 
 
 def _tell(namespace: str, new: list[Decision]) -> None:
@@ -185,6 +194,12 @@ def _given(
             written = tuple((writes or {}).get(op, ()))
             found[space, name] = Effect(name, written, (returns or {}).get(op, "unknown"), "the caller")
     return found
+
+
+def _is_raw_function(op: str) -> bool:
+    """Whether a loaded module of that name has the function as pybind11 and the like make it."""
+    module, _, name = op.partition("::")
+    return inspect.isbuiltin(getattr(sys.modules.get(module), name, None))
 
 
 def _namespaces(

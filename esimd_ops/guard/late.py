@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch._ops import _OpNamespace
 
-Found = Callable[[str], None]
+Found = Callable[[str], object]
 
 _watched: dict[str, Found] = {}
 _within = threading.local()

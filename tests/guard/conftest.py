@@ -12,9 +12,11 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `oplib`
 def no_compile_cache():
     """A cached graph would be served whatever the guard does; and in CI torch is stricter than where models run."""
     import torch._functorch.config as functorch
+    import torch._inductor.config as inductor
 
+    caches = torch.compiler.config if hasattr(torch.compiler.config, "force_disable_caches") else inductor
     strict = {"error_on_custom_op_aliasing": False} if hasattr(functorch, "error_on_custom_op_aliasing") else {}
-    with torch.compiler.config.patch(force_disable_caches=True), functorch.patch(**strict) if strict else nullcontext():
+    with caches.patch(force_disable_caches=True), functorch.patch(**strict) if strict else nullcontext():
         yield
 
 

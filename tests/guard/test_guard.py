@@ -224,6 +224,16 @@ def test_twins_do_not_collide() -> None:
     assert len(names) == 5
 
 
+def test_a_raw_function_of_an_extension_is_refused_by_name() -> None:
+    import _struct  # any extension module does: what counts is that its functions are no operators
+
+    try:
+        with pytest.raises(GuardError, match=r"_struct::pack_into: a function of an extension module.*TORCH_LIBRARY"):
+            guard.enable(_struct.__name__, writes={"pack_into": ["buffer"]})
+    finally:
+        guard.disable()
+
+
 def test_an_overload(scratch) -> None:
     name, library = scratch
     library.define("op.fast(Tensor x, Tensor output) -> Tensor")

@@ -26,7 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CRASHES = HERE.parent / "build" / "crashes"
 sys.path.insert(0, str(HERE.parent))
-SLOW = 10  # seconds that one file may take
+SLOW = 10  # seconds of processor time that one file may take: others may use the machine
 LARGEST = 1 << 16
 
 try:
@@ -54,12 +54,12 @@ def check(data: bytes) -> tuple[int, frozenset[str]]:
     with tempfile.NamedTemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
         file.write(data)
         file.flush()
-        signal.alarm(SLOW)
+        signal.setitimer(signal.ITIMER_PROF, SLOW)
         try:
             report = survey.survey([file.name], devices=("bmg",) if len(data) % 2 else ())
             return report.exit_code, frozenset(finding.code for finding in report.findings)
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def turned(data: bytes, chance: random.Random) -> None:
@@ -153,7 +153,7 @@ def main() -> int:
     parser.add_argument("--blind", action="store_true", help="without coverage, also where atheris is installed")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    signal.signal(signal.SIGALRM, _slow)
+    signal.signal(signal.SIGPROF, _slow)
     if options.files:
         for path in options.files:
             with contextlib.redirect_stdout(io.StringIO()):

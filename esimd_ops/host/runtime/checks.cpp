@@ -29,6 +29,13 @@ struct Codes {
 };
 Codes codes;
 
+// Where nothing is checked, a build with checks still takes its turns.
+inline bool off() {
+  if (checking) return false;
+  if (interleaved) yield();
+  return true;
+}
+
 // What a loaded library brings with it: tables of constants, and functions.
 bool in_a_library(uintptr_t address) {
   struct Query {
@@ -178,7 +185,7 @@ bool of_the_kernel(const void* address) {
 
 // Any access of a kernel through a pointer, to whatever memory.
 void check_pointer(const void* address, size_t bytes, Access access, const void* code) {
-  if (!current || on_own_stack(address) || of_the_kernel(address)) return;
+  if (!current || off() || on_own_stack(address) || of_the_kernel(address)) return;
   if (interleaved) yield();
   WorkGroup& group = group_at_work();
   const auto* place = static_cast<const char*>(address);
@@ -195,7 +202,7 @@ __attribute__((noinline)) void check_global(const void* address, size_t bytes, A
 
 __attribute__((noinline)) void check_stored(const void* address, const void* value, size_t bytes, size_t element) {
   const void* code = __builtin_return_address(0);
-  if (!current || on_own_stack(address)) return;
+  if (!current || off() || on_own_stack(address)) return;
   if (interleaved) yield();
   const auto begin = reinterpret_cast<uintptr_t>(address);
   const Region* region = memory().find(begin);
@@ -210,12 +217,16 @@ __attribute__((noinline)) void check_stored(const void* address, const void* val
   }
 }
 
-__attribute__((noinline)) bool check_slm(size_t offset, size_t bytes, Access access) {
+__attribute__((noinline)) char* check_slm(size_t offset, size_t bytes, Access access) {
   const void* code = __builtin_return_address(0);
+  if (off()) {
+    if (offset + bytes > current->group->slm_bytes) slm_fault(offset, bytes);
+    return current->group->slm + offset;
+  }
   if (interleaved) yield();
   WorkGroup& group = group_at_work();
   if (group.slm_shadow.cells.size() < group.slm_bytes) group.slm_shadow.cells.resize(group.slm_bytes);
-  return shared(group.slm_shadow, "SLM", group.slm_bytes, offset, bytes, access, code);
+  return shared(group.slm_shadow, "SLM", group.slm_bytes, offset, bytes, access, code) ? group.slm + offset : nullptr;
 }
 
 __attribute__((noinline)) void check_surface(const char* complaint) {
@@ -227,6 +238,8 @@ __attribute__((noinline)) void check_register(long index, long length) {
           {__builtin_return_address(0), 0, 0, "access"}, {}, false});
 }
 
+#ifdef ESIMD_HOST_CHECKS
 void copy(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+#endif
 
 }  // namespace esimd_host

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <thread>

@@ -10,6 +10,8 @@
 
 namespace esimd_host {
 
+extern bool checking;  // whether accesses are judged
+
 struct Worker;
 
 struct NamedBarrier {

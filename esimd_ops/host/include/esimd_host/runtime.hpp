@@ -62,7 +62,7 @@ void named_barrier_wait(uint32_t id);
 // The checks; each is told where it was called from by its return address.
 void check_global(const void* address, size_t bytes, Access);
 void check_stored(const void* address, const void* value, size_t bytes, size_t element);
-bool check_slm(size_t offset, size_t bytes, Access);
+char* check_slm(size_t offset, size_t bytes, Access);
 void check_surface(const char* complaint);
 void check_register(long index, long length);
 
@@ -81,13 +81,13 @@ ESIMD_HOST_MEMORY inline void on_global(const void* address, size_t bytes, Acces
 // The address of shared local memory, or nullptr where the access was out of bounds and told as such.
 ESIMD_HOST_MEMORY inline char* on_slm(size_t offset, size_t bytes, Access access) {
 #ifdef ESIMD_HOST_CHECKS
-  if (!check_slm(offset, bytes, access)) return nullptr;
+  return check_slm(offset, bytes, access);
 #else
   (void)access;
   if (__builtin_expect(interleaved, 0)) yield();
   if (offset + bytes > current->group->slm_bytes) slm_fault(offset, bytes);
-#endif
   return current->group->slm + offset;
+#endif
 }
 
 // Copies that no instrumentation sees a second time.

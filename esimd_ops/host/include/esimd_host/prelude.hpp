@@ -1,0 +1,14 @@
+// Included before every source of a tree that is built for the host: torch's headers as they are, then the names of the
+// device mean the CPU, whose tensors the kernels run on. Compiled once for all sources.
+#pragma once
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/library.h>
+#include <torch/types.h>
+
+#include <c10/xpu/XPUStream.h>
+#include <sycl/ext/intel/esimd.hpp>
+#include <sycl/ext/intel/esimd/xmx/dpas.hpp>
+#include <sycl/ext/intel/experimental/esimd/memory.hpp>
+
+#include "../torch/cpu_for_xpu.h"

@@ -1,0 +1,80 @@
+// Functions of single numbers, as libm computes them.
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "half_type.hpp"
+
+namespace sycl {
+
+namespace detail {
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_same_v<T, half>;
+template <class T>
+using wide_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
+}  // namespace detail
+
+#define ESIMD_HOST_UNARY(NAME, EXPRESSION)                                   \
+  template <class T, class = std::enable_if_t<detail::is_number<T>>>         \
+  inline T NAME(T value) {                                                   \
+    const auto x = static_cast<detail::wide_t<T>>(value);                    \
+    return static_cast<T>(EXPRESSION);                                       \
+  }
+ESIMD_HOST_UNARY(exp, std::exp(x))
+ESIMD_HOST_UNARY(exp2, std::exp2(x))
+ESIMD_HOST_UNARY(log, std::log(x))
+ESIMD_HOST_UNARY(log2, std::log2(x))
+ESIMD_HOST_UNARY(sqrt, std::sqrt(x))
+ESIMD_HOST_UNARY(rsqrt, 1 / std::sqrt(x))
+ESIMD_HOST_UNARY(sin, std::sin(x))
+ESIMD_HOST_UNARY(cos, std::cos(x))
+ESIMD_HOST_UNARY(tanh, std::tanh(x))
+ESIMD_HOST_UNARY(erf, std::erf(x))
+ESIMD_HOST_UNARY(floor, std::floor(x))
+ESIMD_HOST_UNARY(ceil, std::ceil(x))
+ESIMD_HOST_UNARY(trunc, std::trunc(x))
+ESIMD_HOST_UNARY(rint, std::rint(x))
+ESIMD_HOST_UNARY(round, std::round(x))
+ESIMD_HOST_UNARY(fabs, std::fabs(x))
+#undef ESIMD_HOST_UNARY
+
+namespace native {
+template <class T>
+inline T exp(T x) { return sycl::exp(x); }
+template <class T>
+inline T exp2(T x) { return sycl::exp2(x); }
+template <class T>
+inline T log(T x) { return sycl::log(x); }
+template <class T>
+inline T sqrt(T x) { return sycl::sqrt(x); }
+template <class T>
+inline T rsqrt(T x) { return sycl::rsqrt(x); }
+template <class T>
+inline T recip(T x) { return T(1) / x; }
+}  // namespace native
+
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T max(T a, T b) { return a < b ? b : a; }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T min(T a, T b) { return b < a ? b : a; }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T fmax(T a, T b) { return a < b || a != a ? b : a; }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T fmin(T a, T b) { return b < a || a != a ? b : a; }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T clamp(T x, T low, T high) { return min(max(x, low), high); }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T pow(T x, T y) { return static_cast<T>(std::pow(detail::wide_t<T>(x), detail::wide_t<T>(y))); }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T fma(T a, T b, T c) { return static_cast<T>(std::fma(detail::wide_t<T>(a), detail::wide_t<T>(b), detail::wide_t<T>(c))); }
+
+template <class To, class From>
+inline To bit_cast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof(To));
+  return to;
+}
+
+}  // namespace sycl

@@ -1,0 +1,36 @@
+// Barriers of a work-group, named ones, and fences. A fence orders what already happened in order here: it orders nothing
+// between work-items for the checks, since only a barrier does that.
+#pragma once
+#include "types.hpp"
+
+namespace sycl::ext::intel::esimd {
+
+ESIMD_HOST_MEMORY inline void barrier() { esimd_host::barrier(); }
+
+enum fence_mask : uint8_t {
+  global_coherent_fence = 1,
+  l3_flush_instructions = 2,
+  l3_flush_texture_data = 4,
+  l3_flush_constant_data = 8,
+  l3_flush_rw_data = 16,
+  local_barrier = 32,
+  sw_barrier = 128
+};
+enum class memory_kind : uint8_t { global = 0, image = 2, local = 3 };
+enum class fence_flush_op : uint8_t { none, evict, invalidate, clean = 4 };
+enum class fence_scope : uint8_t { group, local, tile, gpu, gpus, system, system_acquire };
+
+template <uint8_t Mask>
+inline void fence() {}
+template <memory_kind = memory_kind::global, fence_flush_op = fence_flush_op::none, fence_scope = fence_scope::group>
+inline void fence() {}
+
+template <uint8_t Count>
+inline void named_barrier_init() { esimd_host::named_barrier_allocate(Count); }
+// Mode 0: produces and consumes; 1: produces; 2: consumes.
+inline void named_barrier_signal(uint8_t id, uint8_t mode, uint32_t producers, uint32_t consumers) {
+  esimd_host::named_barrier_signal(id, mode != 2, mode != 1, producers, consumers);
+}
+ESIMD_HOST_MEMORY inline void named_barrier_wait(uint8_t id) { esimd_host::named_barrier_wait(id); }
+
+}  // namespace sycl::ext::intel::esimd

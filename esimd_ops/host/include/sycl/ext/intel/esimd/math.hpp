@@ -1,0 +1,116 @@
+// Functions lane by lane. Those that the hardware approximates are libm's here.
+#pragma once
+#include <bit>
+#include <cmath>
+
+#include "reduce.hpp"
+
+namespace sycl::ext::intel::esimd {
+
+struct saturation_off_tag {};
+struct saturation_on_tag {};
+inline constexpr saturation_off_tag saturation_off{};
+inline constexpr saturation_on_tag saturation_on{};
+
+namespace detail {
+template <class T, int N, class F>
+ESIMD_HOST_REGISTERS inline simd<T, N> map(const simd<T, N>& x, F f) {
+  simd<T, N> made{detail::Raw()};
+  for (int i = 0; i < N; ++i) made.at(i) = element_cast<T>(f(native_t<T>(x.at(i))));
+  return made;
+}
+template <class T>
+inline constexpr bool is_float_or_half = std::is_same_v<T, float> || std::is_same_v<T, sycl::half>;
+}  // namespace detail
+
+// A function of vectors, views and single numbers.
+#define ESIMD_HOST_FUNCTION(NAME, EXPRESSION)                                                                       \
+  template <class T, int N>                                                                                         \
+  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, saturation_off_tag = {}) {                              \
+    simd<T, N> made{detail::Raw()};                                                                                                \
+    for (int i = 0; i < N; ++i) {                                                                                   \
+      const auto x = detail::native_t<T>(v.at(i));                                                                  \
+      made.at(i) = detail::element_cast<T>(EXPRESSION);                                                             \
+    }                                                                                                               \
+    return made;                                                                                                    \
+  }                                                                                                                 \
+  template <class T, int N, int Stride>                                                                             \
+  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd_view<T, N, Stride> v, saturation_off_tag = {}) {                 \
+    return NAME(v.read());                                                                                          \
+  }                                                                                                                 \
+  template <class T, std::enable_if_t<detail::is_element<T>, int> = 0>                                              \
+  ESIMD_HOST_REGISTERS inline T NAME(T v, saturation_off_tag = {}) {                                                \
+    return NAME(simd<T, 1>(v)).at(0);                                                                               \
+  }
+ESIMD_HOST_FUNCTION(exp, std::exp(x))
+ESIMD_HOST_FUNCTION(exp2, std::exp2(x))
+ESIMD_HOST_FUNCTION(log, std::log(x))
+ESIMD_HOST_FUNCTION(log2, std::log2(x))
+ESIMD_HOST_FUNCTION(sqrt, std::sqrt(x))
+ESIMD_HOST_FUNCTION(sqrt_ieee, std::sqrt(x))
+ESIMD_HOST_FUNCTION(rsqrt, 1 / std::sqrt(x))
+ESIMD_HOST_FUNCTION(inv, 1 / x)
+ESIMD_HOST_FUNCTION(sin, std::sin(x))
+ESIMD_HOST_FUNCTION(cos, std::cos(x))
+ESIMD_HOST_FUNCTION(rndd, std::floor(x))
+ESIMD_HOST_FUNCTION(rndu, std::ceil(x))
+ESIMD_HOST_FUNCTION(rndz, std::trunc(x))
+ESIMD_HOST_FUNCTION(rnde, std::nearbyint(x))
+ESIMD_HOST_FUNCTION(floor, std::floor(x))
+ESIMD_HOST_FUNCTION(ceil, std::ceil(x))
+ESIMD_HOST_FUNCTION(trunc, std::trunc(x))
+ESIMD_HOST_FUNCTION(abs, x < 0 ? -x : x)
+#undef ESIMD_HOST_FUNCTION
+
+#define ESIMD_HOST_FUNCTION2(NAME, EXPRESSION)                                                                      \
+  template <class T, int N>                                                                                         \
+  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, simd<T, N> w) {                                         \
+    simd<T, N> made{detail::Raw()};                                                                                                \
+    for (int i = 0; i < N; ++i) {                                                                                   \
+      const auto x = detail::native_t<T>(v.at(i)), y = detail::native_t<T>(w.at(i));                                \
+      made.at(i) = detail::element_cast<T>(EXPRESSION);                                                             \
+    }                                                                                                               \
+    return made;                                                                                                    \
+  }                                                                                                                 \
+  template <class T, int N, class U, std::enable_if_t<detail::is_element<U>, int> = 0>                              \
+  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, U w) { return NAME(v, simd<T, N>(w)); }                 \
+  template <class T, int N, class U, std::enable_if_t<detail::is_element<U>, int> = 0>                              \
+  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(U v, simd<T, N> w) { return NAME(simd<T, N>(v), w); }                 \
+  template <class T, std::enable_if_t<detail::is_element<T>, int> = 0>                                              \
+  ESIMD_HOST_REGISTERS inline T NAME(T v, T w) { return NAME(simd<T, 1>(v), simd<T, 1>(w)).at(0); }
+ESIMD_HOST_FUNCTION2(max, x < y ? y : x)
+ESIMD_HOST_FUNCTION2(min, y < x ? y : x)
+ESIMD_HOST_FUNCTION2(pow, std::pow(x, y))
+#undef ESIMD_HOST_FUNCTION2
+
+template <class T, int N>
+ESIMD_HOST_REGISTERS inline simd<T, N> shl(simd<T, N> x, simd<T, N> by) { return simd<T, N>(x << by); }
+template <class T, int N>
+ESIMD_HOST_REGISTERS inline simd<T, N> shr(simd<T, N> x, simd<T, N> by) {
+  using U = std::make_unsigned_t<T>;
+  return simd<T, N>(simd<U, N>(simd<U, N>(x) >> simd<U, N>(by)));
+}
+
+// Packs the lanes of a mask into bits, and back. The lowest bit is lane 0.
+template <int N>
+ESIMD_HOST_REGISTERS inline uint32_t pack_mask(simd_mask<N> mask) {
+  static_assert(N <= 32, "pack_mask: up to 32 lanes");
+  uint32_t bits = 0;
+  for (int i = 0; i < N; ++i) bits |= uint32_t(mask[i] != 0) << i;
+  return bits;
+}
+template <int N>
+ESIMD_HOST_REGISTERS inline simd_mask<N> unpack_mask(uint32_t bits) {
+  simd_mask<N> mask(0);
+  for (int i = 0; i < N; ++i) mask[i] = bits >> i & 1;
+  return mask;
+}
+template <int N>
+ESIMD_HOST_REGISTERS inline simd_mask<N> ballot_mask(simd_mask<N> mask) { return mask; }
+
+// The number of the lowest bit that is set, of the highest, and how many are; all ones where none is.
+ESIMD_HOST_REGISTERS inline uint32_t fbl(uint32_t bits) { return bits ? std::countr_zero(bits) : ~0u; }
+ESIMD_HOST_REGISTERS inline uint32_t fbh(uint32_t bits) { return bits ? std::countl_zero(bits) : ~0u; }
+ESIMD_HOST_REGISTERS inline uint32_t cbit(uint32_t bits) { return std::popcount(bits); }
+
+}  // namespace sycl::ext::intel::esimd

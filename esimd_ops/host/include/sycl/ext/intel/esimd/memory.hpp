@@ -1,0 +1,175 @@
+// Blocks, gathers, scatters and prefetches of global memory. Cache hints and alignments are taken and change nothing.
+#pragma once
+#include "math.hpp"
+
+namespace sycl::ext::intel::esimd {
+
+enum class cache_hint { none, uncached, cached, write_back, write_through, streaming, read_invalidate, const_cached };
+enum class cache_level { L1 = 1, L2 = 2, L3 = 3 };
+struct element_aligned_tag {};
+struct vector_aligned_tag {};
+template <unsigned>
+struct overaligned_tag {};
+inline constexpr element_aligned_tag element_aligned{};
+inline constexpr vector_aligned_tag vector_aligned{};
+template <unsigned Bytes>
+inline constexpr overaligned_tag<Bytes> overaligned{};
+
+template <int>
+struct alignment_key {};
+template <int Bytes>
+inline constexpr alignment_key<Bytes> alignment{};
+template <cache_hint>
+struct cache_hint_key {};
+template <cache_hint Hint>
+inline constexpr cache_hint_key<Hint> cache_hint_L1{};
+template <cache_hint Hint>
+inline constexpr cache_hint_key<Hint> cache_hint_L2{};
+template <cache_hint Hint>
+inline constexpr cache_hint_key<Hint> cache_hint_L3{};
+template <class... Keys>
+struct properties {
+  constexpr properties(Keys...) {}
+};
+template <class... Keys>
+properties(Keys...) -> properties<Keys...>;
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_hint = false;
+template <class... Keys>
+inline constexpr bool is_hint<properties<Keys...>> = true;
+template <>
+inline constexpr bool is_hint<element_aligned_tag> = true;
+template <>
+inline constexpr bool is_hint<vector_aligned_tag> = true;
+template <unsigned Bytes>
+inline constexpr bool is_hint<overaligned_tag<Bytes>> = true;
+
+template <class T>
+ESIMD_HOST_REGISTERS inline T* moved(T* p, int64_t bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<intptr_t>(p) + bytes);
+}
+
+template <class T, int N>
+ESIMD_HOST_MEMORY inline simd<T, N> load(const T* p) {
+  esimd_host::on_global(p, N * sizeof(T), esimd_host::Access::read);
+  simd<T, N> made{Raw()};
+  esimd_host::copy(made.storage(), p, N * sizeof(T));
+  return made;
+}
+template <class T, int N>
+ESIMD_HOST_MEMORY inline void store(T* p, const simd<T, N>& values) {
+#ifdef ESIMD_HOST_CHECKS
+  esimd_host::check_stored(p, values.storage(), N * sizeof(T), sizeof(T));
+#else
+  esimd_host::on_global(p, N * sizeof(T), esimd_host::Access::write);
+#endif
+  esimd_host::copy(p, values.storage(), N * sizeof(T));
+}
+
+// Lane i takes `Each` elements from its own address; element e of it is at e * lanes + i. `Stored` is what memory holds.
+template <class T, class Stored, int Each, int Lanes, class Offset>
+ESIMD_HOST_MEMORY inline void gather_into(simd<T, Lanes * Each>& made, const T* p, const simd<Offset, Lanes>& offsets,
+                                          const simd_mask<Lanes>& mask) {
+  for (int i = 0; i < Lanes; ++i) {
+    if (!mask[i]) continue;
+    const auto* from = reinterpret_cast<const Stored*>(moved(p, int64_t(offsets.at(i))));
+    esimd_host::on_global(from, Each * sizeof(Stored), esimd_host::Access::read);
+    for (int e = 0; e < Each; ++e) {
+      Stored value;
+      esimd_host::copy(&value, from + e, sizeof(Stored));
+      if constexpr (sizeof(Stored) == sizeof(T)) esimd_host::copy(&made.at(e * Lanes + i), &value, sizeof(T));
+      else made.at(e * Lanes + i) = T(value);
+    }
+  }
+}
+template <class T, class Stored, int Each, int Lanes, class Offset>
+ESIMD_HOST_MEMORY inline void scatter_from(T* p, const simd<Offset, Lanes>& offsets, const simd<T, Lanes * Each>& values,
+                                           const simd_mask<Lanes>& mask) {
+  for (int i = 0; i < Lanes; ++i) {
+    if (!mask[i]) continue;
+    auto* to = reinterpret_cast<Stored*>(moved(p, int64_t(offsets.at(i))));
+    for (int e = 0; e < Each; ++e) {
+      Stored value;
+      if constexpr (sizeof(Stored) == sizeof(T)) esimd_host::copy(&value, values.storage() + e * Lanes + i, sizeof(T));
+      else value = Stored(values.at(e * Lanes + i));
+#ifdef ESIMD_HOST_CHECKS
+      esimd_host::check_stored(to + e, &value, sizeof(Stored), sizeof(Stored));
+#else
+      if (e == 0) esimd_host::on_global(to, Each * sizeof(Stored), esimd_host::Access::write);
+#endif
+      esimd_host::copy(to + e, &value, sizeof(Stored));
+    }
+  }
+}
+
+template <class X, int N>
+ESIMD_HOST_REGISTERS inline auto as_vector(const X& x) {
+  if constexpr (is_vector<X>) return simd<element_of<X>, length_of<X>>(x);
+  else return simd<X, N>(x);
+}
+
+}  // namespace detail
+
+// block_load(pointer [, byte offset] [, mask [, otherwise]] [, hints])
+template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline simd<T, N> block_load(const T* p, Hints = {}) { return detail::load<T, N>(p); }
+template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline simd<T, N> block_load(const T* p, size_t byte_offset, Hints = {}) {
+  return detail::load<T, N>(detail::moved(p, int64_t(byte_offset)));
+}
+template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline simd<T, N> block_load(const T* p, simd_mask<1> mask, simd<T, N> otherwise, Hints = {}) {
+  if (!mask[0]) return otherwise;
+  return detail::load<T, N>(p);
+}
+template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline simd<T, N> block_load(const T* p, simd_mask<1> mask, Hints = {}) {
+  return block_load<T, N>(p, mask, simd<T, N>());
+}
+
+template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline void block_store(T* p, simd<T, N> values, Hints = {}) {
+  detail::store<T, N>(p, values);
+}
+template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline void block_store(T* p, size_t byte_offset, simd<T, N> values, Hints = {}) {
+  detail::store<T, N>(detail::moved(p, int64_t(byte_offset)), values);
+}
+template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline void block_store(T* p, simd<T, N> values, simd_mask<1> mask, Hints = {}) {
+  if (mask[0]) detail::store<T, N>(p, values);
+}
+template <class T, int N, int Stride, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline void block_store(T* p, simd_view<T, N, Stride> values, Hints = {}) {
+  detail::store<T, N>(p, values.read());
+}
+
+// gather: lane i takes the element at p + offsets[i] bytes.
+template <class T, int N, int Each = 1, class Offsets, class Hints = properties<>,
+          std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, Offsets offsets, simd_mask<N / Each> mask,
+                                           std::type_identity_t<simd<T, N>> otherwise, Hints = {}) {
+  detail::gather_into<T, T, Each, N / Each>(otherwise, p, detail::as_vector<Offsets, N / Each>(offsets), mask);
+  return otherwise;
+}
+template <class T, int N, int Each = 1, class Offsets, class Hints = properties<>,
+          std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, Offsets offsets, simd_mask<N / Each> mask = 1, Hints = {}) {
+  simd<T, N> made;
+  detail::gather_into<T, T, Each, N / Each>(made, p, detail::as_vector<Offsets, N / Each>(offsets), mask);
+  return made;
+}
+template <class T, int N, int Each = 1, class Offsets, class Hints = properties<>,
+          std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline void scatter(T* p, Offsets offsets, simd<T, N> values,
+                                      simd_mask<N / Each> mask = 1, Hints = {}) {
+  detail::scatter_from<T, T, Each, N / Each>(p, detail::as_vector<Offsets, N / Each>(offsets), values, mask);
+}
+// A prefetch changes nothing that a kernel sees.
+template <class T, int N = 1, class... Rest>
+inline void prefetch(const T*, Rest...) {}
+
+}  // namespace sycl::ext::intel::esimd

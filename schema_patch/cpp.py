@@ -25,6 +25,7 @@ BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL
 LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
 CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
 SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\([^;]{0,4000}?->", re.DOTALL)
+DISPATCH_KEY = re.compile(r"(?:\bk|DispatchKey::)([A-Z]\w*)")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 # Wrappers whose first argument is the schema or the operator's name, and wrappers around an implementation.
@@ -46,6 +47,7 @@ class Implementation:
     span: Span
     kind: str  # "function", "lambda" or "other"
     text: str
+    key: str = ""  # the dispatch key as far as it is written there: "CUDA", "Meta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +213,12 @@ class _Reader:
 
     def read_block(self, node: Node, body: Node) -> None:
         name, parameters = self.declarator(node) or ("", "")
+        key = ""
         if BLOCK.fullmatch(name):
             parts = [part.strip() for part in COMMENT.sub(" ", parameters).split(",")]
             handle = parts[-1]
             namespace = None if self.is_macro(parts[0]) else parts[0]
+            key = parts[1] if "IMPL" in name and len(parts) > 2 else ""
         else:
             match = LIBRARY_PARAMETER.search(parameters)
             name, handle, namespace = "Library&", match[1] if match else "", None
@@ -237,7 +241,7 @@ class _Reader:
             if self.text(method) == "def":
                 self.read_def(items, name, namespace)
             else:
-                self.read_impl(items, namespace)
+                self.read_impl(items, namespace, key)
         # Count again without the tree: a call that it lost must not go unseen.
         calls = re.compile(rb"\b" + re.escape(handle.encode("latin-1")) + rb"\s*\.\s*(def|impl)\s*\(")
         hidden = [n for n in _walk(body) if n.type in ("comment", "string_literal", "raw_string_literal")]
@@ -272,20 +276,24 @@ class _Reader:
         if function:
             self.implementation(text.text.split("(", 1)[0], namespace, function)
 
-    def read_impl(self, items: list[Node], namespace: str | None) -> None:
+    def read_impl(self, items: list[Node], namespace: str | None, key: str) -> None:
         text = self.mapped(items)
         function = self.function(items[1:])
         # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
         if items:
             readable = bool(text and function)
-            self.implementation(text.text if text else "", namespace, function or items[-1], readable=readable)
+            own = DISPATCH_KEY.search(" ".join(self.text(item) for item in items[1:] if item.type != "lambda_expression"))
+            key = own[1] if own else key
+            self.implementation(text.text if text else "", namespace, function or items[-1], key, readable=readable)
 
-    def implementation(self, op: str, namespace: str | None, node: Node, *, readable: bool = True) -> None:
+    def implementation(
+        self, op: str, namespace: str | None, node: Node, key: str = "", *, readable: bool = True
+    ) -> None:
         kind = self.kind(node) if readable else "other"
         own, _, name = op.strip().rpartition("::")
         span = Span(node.start_byte, node.end_byte)
         where = self.location(node.start_byte)
-        self.found.implementations.append(Implementation(name, own or namespace, where, span, kind, self.text(node)))
+        self.found.implementations.append(Implementation(name, own or namespace, where, span, kind, self.text(node), key))
 
     def kind(self, node: Node) -> str:
         """Whether the expression is a constant that names a function, a lambda, or something else."""

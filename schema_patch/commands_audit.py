@@ -1,0 +1,78 @@
+"""The command `audit`. Prints like cli.py, which it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .console import FORMAT, STRICT, progress, show
+from .console import strict as strict_report
+from .model import Report, Severity, ToolError, Verdict
+
+if TYPE_CHECKING:
+    from .audit import Audit
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--baseline", metavar="FILE", help="Accept the findings that this file lists; only new ones count.")
+@click.option("--write-baseline", metavar="FILE", help="Accept what is found now: write it there. Exit code 0.")
+@click.option("--no-cache", is_flag=True, help="Read every file anew, and remember nothing.")
+@STRICT
+@FORMAT
+def audit(
+    paths: tuple[str, ...], baseline: str | None, write_baseline: str | None, no_cache: bool, strict: bool, form: str
+) -> int:
+    """Infer from C++ what each operator writes and returns, and compare its schema. Writes nothing.
+
+    Each finding comes with the chain of places from the argument to the store. What could not be followed is unknown,
+    never a finding; --strict lists it, and counts warnings. A comment `// schema-patch: ignore[SP101] why` on the line
+    before an operator accepts a finding.
+    """
+    from . import audit as work
+    from . import suppress
+
+    with progress("auditing") as step:
+        result = work.audit(paths, step, cached=not no_cache)
+    report = strict_report(work.report(result), strict)
+    kept, suppressed = suppress.apply(report.findings, result.sources)
+    report = replace(report, findings=tuple(kept))
+    if write_baseline:
+        errors = [f for f in report.findings if f.severity is Severity.ERROR]
+        Path(write_baseline).write_bytes(suppress.write(errors, write_baseline))
+        click.echo(f"{len(errors)} findings accepted in {write_baseline}", err=True)
+        return 2 if report.errors else 0
+    if baseline:
+        report = _against(report, baseline)
+    if suppressed:
+        click.echo(f"{suppressed} suppressed by comments", err=True)
+    if form == "text" and strict:
+        _unknown(result)
+    silent = () if strict else (Verdict.NEEDS_GUARD,)
+    shown = report if strict or form != "text" else replace(report, findings=report.failed)
+    return show(shown, form, quiet=set(silent))
+
+
+def _against(report: Report, baseline: str) -> Report:
+    """The report without what the baseline accepts; an entry that is found no more is said so."""
+    from . import suppress
+
+    try:
+        data = Path(baseline).read_bytes()
+    except OSError as error:
+        raise ToolError(f"cannot read the baseline: {error.strerror}", baseline) from error
+    kept, gone = suppress.new(report.findings, data, baseline)
+    for entry in gone:
+        click.echo(f"{baseline}: {entry.code} {entry.op} in {entry.path} is found no more: take it out", err=True)
+    click.echo(f"{len(report.findings) - len(kept)} findings accepted by {baseline}", err=True)
+    return replace(report, findings=tuple(kept))
+
+
+def _unknown(result: Audit) -> None:
+    for row in result.rows:
+        for answer in row.inferred.answers:
+            if answer.reason:
+                click.echo(f"{row.operator.location}: unknown: {row.operator.op}: '{answer.name}' {answer.reason}")

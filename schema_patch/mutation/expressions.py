@@ -1,0 +1,312 @@
+"""The value of an expression: which places it can stand for. Knows the syntax of C++ expressions; calls are in calls.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from .index import Index
+from .models import Models
+from .state import State, Variable
+from .syntax import Body
+from .values import NOTHING, THIS, Chain, Value, constant, mutable, select
+
+ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
+NAME = re.compile(r"[A-Za-z_]\w*")
+CASTS = frozenset({"reinterpret_cast", "static_cast", "const_cast", "dynamic_cast", "static_pointer_cast"})
+
+
+def arguments(node: Node | None) -> list[Node]:
+    return [n for n in node.named_children if n.type != "comment"] if node else []
+
+
+class Expressions:
+    """Evaluates expressions of one function in a State."""
+
+    def __init__(self, body: Body, state: State, index: Index, models: Models) -> None:
+        self.body = body
+        self.state = state
+        self.index = index
+        self.models = models
+        self.lambdas: dict[int, Node] = {}
+        self.read: dict[tuple[object, ...], Value] = {}  # what a lambda returned that was read before
+        self.types: dict[str, str] = {}  # `using X = Y` within the function
+        self.running: list[int] = []
+        self.results: list[Value] = []  # of the lambdas being read
+
+    def text(self, node: Node) -> str:
+        return self.body.text(node)
+
+    def here(self, node: Node) -> Chain:
+        return ((self.body.function.path, self.body.line(node)),)
+
+    def value(self, node: Node | None) -> Value:
+        """The places that an expression stands for, and what they hold."""
+        if node is None:
+            return NOTHING
+        method = getattr(self, f"of_{node.type}", None)
+        if method:
+            result: Value = method(node)
+            return result
+        if node.type.endswith(("_literal", "_string", "_type", "_specifier")) or not node.named_child_count:
+            return NOTHING
+        result = NOTHING
+        for child in node.named_children:  # an ERROR, or what nothing here knows
+            if child.type.endswith(("_statement", "_definition")) or child.type == "declaration":
+                self.execute(child)
+            else:
+                result |= self.value(child)
+        return result if node.type == "ERROR" else NOTHING
+
+    def execute(self, node: Node) -> None:
+        raise NotImplementedError
+
+    def of_identifier(self, node: Node) -> Value:
+        return self.named(self.text(node))
+
+    def named(self, name: str) -> Value:
+        state = self.state
+        variable = state.find(name)
+        if variable:
+            if variable.reference is not None:
+                return state.load(variable.reference)
+            return state.load([(variable.root, (), False)])
+        function = self.body.function
+        if function.in_class:
+            found = state.load([(THIS, (f".{name}",), False)])
+            known = self.functions(name)
+            return found | known if known else found
+        return self.functions(name)
+
+    def functions(self, name: str, qualifiers: tuple[str, ...] = ()) -> Value:
+        """A name that is a function's, as a value."""
+        if name not in self.index.functions:
+            return NOTHING
+        found = self.index.resolve(name, qualifiers, -1, self.body.function)
+        return frozenset((("fn", f), (), False) for f in found[:6])
+
+    def of_qualified_identifier(self, node: Node) -> Value:
+        names = self.names(node)
+        return self.functions(names[-1], names[:-1]) if names else NOTHING
+
+    def of_template_function(self, node: Node) -> Value:
+        return self.value(node.child_by_field_name("name"))
+
+    def names(self, node: Node) -> tuple[str, ...]:
+        """`a::b<T>::c` as names."""
+        if node.type == "qualified_identifier":
+            scope, name = node.child_by_field_name("scope"), node.child_by_field_name("name")
+            return (*(self.names(scope) if scope else ()), *(self.names(name) if name else ()))
+        if node.type in ("template_function", "template_type", "template_method", "dependent_name"):
+            inner = node.child_by_field_name("name") or (node.named_children[0] if node.named_children else None)
+            return self.names(inner) if inner else ()
+        return (self.text(node).strip(),)
+
+    def of_this(self, _: Node) -> Value:
+        return frozenset({(THIS, ("&",), False)})
+
+    def of_parenthesized_expression(self, node: Node) -> Value:
+        return self.value(node.named_children[0]) if node.named_children else NOTHING
+
+    def of_parameter_pack_expansion(self, node: Node) -> Value:
+        return self.value(node.named_children[0]) if node.named_children else NOTHING
+
+    def of_comma_expression(self, node: Node) -> Value:
+        self.value(node.child_by_field_name("left"))
+        return self.value(node.child_by_field_name("right"))
+
+    def of_conditional_expression(self, node: Node) -> Value:
+        self.value(node.child_by_field_name("condition"))
+        first = self.value(node.child_by_field_name("consequence"))
+        return first | self.value(node.child_by_field_name("alternative"))
+
+    def of_cast_expression(self, node: Node) -> Value:
+        return self.cast(self.value(node.child_by_field_name("value")), node.child_by_field_name("type"))
+
+    def cast(self, value: Value, target: Node | None) -> Value:
+        text = self.text(target) if target else ""
+        if "*" not in text and "&" not in text:
+            return value
+        return constant(value) if "const" in text.split("*")[0] else mutable(value)
+
+    def of_pointer_expression(self, node: Node) -> Value:
+        argument = node.child_by_field_name("argument")
+        operator = node.child_by_field_name("operator")
+        if operator is not None and self.text(operator) == "&":
+            return select(self.places(argument), "&") | frozenset(
+                o for o in self.value(argument) if isinstance(o[0], tuple)
+            )
+        value = self.value(argument)
+        self.state.read(value)
+        return self.state.select(value, "*")
+
+    def of_subscript_expression(self, node: Node) -> Value:
+        places = self.places(node)
+        self.state.read(places)
+        return self.state.load(places)
+
+    def of_field_expression(self, node: Node) -> Value:
+        return self.state.load(self.places(node))
+
+    def places(self, node: Node | None) -> Value:
+        """The places that an expression denotes on the left of an assignment, not what they hold."""
+        if node is None:
+            return NOTHING
+        kind = node.type
+        if kind == "identifier":
+            variable = self.state.find(self.text(node))
+            if variable and variable.reference is None:
+                return frozenset({(variable.root, (), False)})
+            if not variable and self.body.function.in_class:
+                return frozenset({(THIS, (f".{self.text(node)}",), False)})
+            return self.value(node)
+        if kind == "parenthesized_expression":
+            return self.places(node.named_children[0]) if node.named_children else NOTHING
+        if kind == "pointer_expression" and self.text(node).startswith("*"):
+            return select(self.value(node.child_by_field_name("argument")), "*")
+        if kind == "subscript_expression":
+            for item in arguments(node.child_by_field_name("indices")):
+                self.value(item)
+            return select(self.value(node.child_by_field_name("argument")), "*")
+        if kind == "field_expression":
+            base = node.child_by_field_name("argument")
+            value = self.value(base)
+            operator = node.child_by_field_name("operator")
+            if operator is not None and self.text(operator) == "->":
+                value = self.state.select(value, "*")
+            field = node.child_by_field_name("field")
+            return select(value, f".{self.names(field)[-1]}") if field and self.names(field) else NOTHING
+        if kind == "parameter_pack_expansion":
+            return self.places(node.named_children[0]) if node.named_children else NOTHING
+        return self.value(node)
+
+    def of_assignment_expression(self, node: Node) -> Value:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        value = self.value(right)
+        operator = node.child_by_field_name("operator")
+        plain = operator is None or self.text(operator) == "="
+        self.assign(left, value if plain else value | self.value(left), node, plain)
+        return value
+
+    def assign(self, left: Node | None, value: Value, node: Node, plain: bool = True) -> None:
+        state = self.state
+        if left is None:
+            return
+        if left.type == "identifier":
+            variable = state.find(self.text(left))
+            if variable:
+                if not plain and variable.reference is None:
+                    self.in_place_operator(variable, node)
+                state.assign(variable, value, self.here(node))
+                return
+        if left.type == "call_expression" and self.tie(left, value, node):
+            return
+        state.store(self.places(left), value, self.here(node))
+
+    def in_place_operator(self, variable: Variable, node: Node) -> None:
+        """`x += y` writes the data of a tensor x, and moves a pointer x."""
+        for root, path, const in self.state.load([(variable.root, (), False)]):
+            if isinstance(root, int) and "Tensor" in variable.kind and "@" not in path:
+                self.state.effect("write", (root, (*path, "@", "*"), const), self.here(node))
+
+    def tie(self, left: Node, value: Value, node: Node) -> bool:
+        """`std::tie(a, b) = …`."""
+        function = left.child_by_field_name("function")
+        if function is None or self.names(function)[-1:] != ("tie",):
+            return False
+        for number, item in enumerate(arguments(left.child_by_field_name("arguments"))):
+            self.assign(item, self.state.select(value, f".{number}"), node)
+        return True
+
+    def of_update_expression(self, node: Node) -> Value:
+        argument = node.child_by_field_name("argument")
+        value = self.value(argument)
+        if argument is not None and argument.type != "identifier":
+            self.state.store(self.places(argument), NOTHING, self.here(node))
+        elif argument is not None:
+            variable = self.state.find(self.text(argument))
+            if variable and variable.reference is not None:
+                self.state.store(variable.reference, NOTHING, self.here(node))
+        return value
+
+    def of_binary_expression(self, node: Node) -> Value:
+        left = self.value(node.child_by_field_name("left"))
+        right = self.value(node.child_by_field_name("right"))
+        operator = node.child_by_field_name("operator")
+        return left | right if operator is not None and self.text(operator) in ARITHMETIC else NOTHING
+
+    def of_unary_expression(self, node: Node) -> Value:
+        self.value(node.child_by_field_name("argument"))
+        return NOTHING
+
+    def of_initializer_list(self, node: Node) -> Value:
+        """`{a, b}`: an object of its own whose elements and fields are the values."""
+        root = self.state.new("list")
+        self.fill(root, (), list(self.items(node)))
+        return frozenset({(root, (), False)})
+
+    def items(self, node: Node) -> Iterator[tuple[str, Value]]:
+        """The designator (or "") and value of each element."""
+        for child in arguments(node):
+            if child.type == "initializer_pair":
+                designator, inner = child.child_by_field_name("designator"), child.child_by_field_name("value")
+                yield self.text(designator) if designator else "", self.value(inner)
+            else:
+                yield "", self.value(child)
+
+    def fill(self, root: str, path: tuple[str, ...], items: list[tuple[str, Value]], names: tuple[str, ...] = ()) -> None:
+        for number, (designator, value) in enumerate(items):
+            self.state.add((root, (*path, "*")), value)
+            if designator.startswith("."):
+                self.state.add((root, (*path, designator)), value)
+                continue
+            self.state.heap.setdefault((root, (*path, f".{number}")), NOTHING)
+            self.state.add((root, (*path, f".{number}")), value)
+            if number < len(names):
+                self.state.add((root, (*path, f".{names[number]}")), value)
+
+    def of_compound_literal_expression(self, node: Node) -> Value:
+        kind = node.child_by_field_name("type")
+        inner = node.child_by_field_name("value")
+        return self.construct(self.class_of(self.text(kind)) if kind else "", inner, node)
+
+    def of_new_expression(self, node: Node) -> Value:
+        kind = node.child_by_field_name("type")
+        made = self.construct(self.class_of(self.text(kind)) if kind else "", node.child_by_field_name("arguments"), node)
+        return select(made, "&")
+
+    def of_lambda_expression(self, node: Node) -> Value:
+        """Read where it stands, as if called there, and again when it is called with arguments."""
+        self.lambdas[node.id] = node
+        captures = node.child_by_field_name("captures")
+        for capture in arguments(captures):
+            if capture.type == "lambda_capture_initializer":
+                left, right = capture.child_by_field_name("left"), capture.child_by_field_name("right")
+                if left is not None:
+                    variable = self.state.declare(self.text(left), Variable(self.state.new()))
+                    self.state.assign(variable, self.value(right), self.here(node))
+        key = self.context(node)
+        returned = self.read.get(key)
+        if returned is None:
+            self.read[key] = NOTHING
+            returned = self.read[key] = self.run_lambda(node, [], [])
+        value: Value = frozenset({(("lambda", node.id), (), False)})
+        self.state.heap[(("lambda", node.id), (".result",))] = returned
+        return value
+
+    def context(self, node: Node) -> tuple[object, ...]:
+        """A lambda's text and what its names mean: a dispatch macro repeats the same for every type."""
+        text = self.text(node)
+        found = ((name, self.state.find(name)) for name in sorted(set(NAME.findall(text))))
+        return text, *((v.root, self.state.heap.get((v.root, ()))) for _, v in found if v)
+
+    def run_lambda(self, node: Node, values: list[Value], spots: list[Value]) -> Value:
+        raise NotImplementedError
+
+    def class_of(self, text: str) -> str:
+        raise NotImplementedError
+
+    def construct(self, cls: str, inner: Node | None, node: Node) -> Value:
+        raise NotImplementedError

@@ -1,0 +1,163 @@
+"""The definitions of a whole tree, and which of them a name means at a place. Knows scans, parses nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from .mask import Macro, mask
+from .scan import Class, FileIndex, Function, split
+
+WORDS = re.compile(
+    r"\b(?:__shared__|extern|__global__|__device__|__host__|__forceinline__|__constant__|__restrict__|__restrict|"
+    r"RESTRICT|volatile|SYCL_EXTERNAL|ESIMD_INLINE|__inline__|typename|__align__\s*\(\w+\)|alignas\s*\([^()]*\))(?!\w)"
+)
+NUMBER = re.compile(r"[\s\d.()uUlLfxXa-fA-F+*/<-]*")
+FIELD = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*|\{.*)?$", re.DOTALL)
+
+
+class FileText(NamedTuple):
+    """A source file."""
+
+    masked: str
+    data: bytes
+    lines: tuple[int, ...]
+
+
+def without_words(text: str) -> str:
+    """The text with the words blanked that the grammar stumbles over and that say nothing of flow."""
+    return WORDS.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+
+
+class Index:
+    """Lookups by name over the files of one tree."""
+
+    def __init__(self, files: Iterable[FileIndex]) -> None:
+        self.functions: dict[str, list[Function]] = defaultdict(list)
+        self.by_path: dict[str, tuple[Function, ...]] = {}
+        self.classes: dict[str, list[Class]] = defaultdict(list)
+        self.prototypes: dict[str, list[str]] = defaultdict(list)
+        self.aliases: dict[str, str] = {}
+        self.macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
+        for file in files:
+            self.by_path[file.path] = file.functions
+            for function in file.functions:
+                self.functions[function.name].append(function)
+            for kind in file.classes:
+                self.classes[kind.name].append(kind)
+            for name, parameters in file.prototypes:
+                self.prototypes[name].append(parameters)
+            for name, target in file.aliases:
+                self.aliases.setdefault(name, target)
+            for macro in file.macros:
+                plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
+                self.macros[macro.name].append((file.path, plain))
+
+    @lru_cache(maxsize=256)  # noqa: B019  lives as long as the process
+    def text(self, path: str) -> FileText:
+        """A file masked, as it stands, and where its lines begin."""
+        data = Path(path).read_bytes()
+        return FileText(without_words(mask(data)[0]), data, (0, *(m.end() for m in re.finditer(b"\n", data))))
+
+    def macro(self, name: str, path: str, at: int) -> Macro | None:
+        """The definition of a macro as this place would see it: the last before it in its file, else the nearest."""
+        found = self.macros.get(name)
+        if not found:
+            return None
+        near = [macro for _, macro in nearest(found, path, lambda item: item[0])]
+        own = [m for where, m in found if where == path and m.at <= at]
+        macro = own[-1] if own else next((m for m in near if m.body), near[0])
+        if macro.parameters is None and NUMBER.fullmatch(macro.body) and macro.body:
+            return None
+        return macro
+
+    def resolve(self, name: str, qualifiers: tuple[str, ...], count: int, at: Function) -> list[Function]:
+        """The definitions that a call by this name with so many arguments may mean, nearest first; or none."""
+        found = [f for f in self.functions.get(name, ()) if takes(f, count)]
+        if qualifiers:
+            if qualifiers[-1] in self.aliases and qualifiers[-1] not in self.classes:
+                qualifiers = (self.aliases[qualifiers[-1]].rpartition("::")[2],)
+            whole = [f for f in found if f.scope[-len(qualifiers) :] == qualifiers]
+            inner = [f for f in found if qualifiers[-1] in f.scope and not f.in_class]
+            found = whole or inner or self.inherited(found, qualifiers[-1])
+        else:
+            mine = set(at.scope)
+            members = [f for f in found if f.in_class and f.scope and f.scope[-1] in self.family(at.scope[-1:])]
+            free = [f for f in found if not f.in_class]
+            within = [f for f in free if set(f.scope) <= mine] or free
+            found = members or within
+            deepest = max((len(f.scope) for f in found), default=0)
+            same = [f for f in found if len(f.scope) == deepest and f.path == at.path]
+            found = same or found
+        return nearest(found, at.path, lambda f: f.path)
+
+    def methods(self, kind: str, name: str, count: int, path: str) -> list[Function]:
+        """The definitions of a method of a class or of its bases."""
+        family = self.family((kind,))
+        found = [f for f in self.functions.get(name, ()) if f.scope and f.scope[-1] in family and takes(f, count)]
+        own = [f for f in found if f.scope[-1] == kind]
+        return nearest(own or found, path, lambda f: f.path)
+
+    def family(self, kinds: tuple[str, ...]) -> set[str]:
+        """A class and its bases."""
+        seen: set[str] = set()
+        todo = list(kinds)
+        while todo:
+            kind = todo.pop()
+            if kind not in seen:
+                seen.add(kind)
+                todo += [base for found in self.classes.get(kind, ()) for base in found.bases]
+        return seen
+
+    def inherited(self, found: list[Function], kind: str) -> list[Function]:
+        family = self.family((kind,)) - {kind}
+        return [f for f in found if f.scope and f.scope[-1] in family]
+
+    @lru_cache(maxsize=4096)  # noqa: B019
+    def fields(self, kind: str, path: str) -> tuple[str, ...]:
+        """The names of a class's fields, bases first, in order."""
+        found = nearest(self.classes.get(kind, []), path, lambda c: c.path)
+        if not found:
+            return ()
+        names: list[str] = []
+        for base in found[0].bases:
+            if base != kind:
+                names += self.fields(base, path)
+        for text in found[0].fields:
+            for part in split(text):
+                match = FIELD.search(part.strip())
+                if match:
+                    names.append(match[1])
+        return tuple(names)
+
+
+def takes(function: Function, count: int) -> bool:
+    """Whether a call with so many arguments fits; -1 stands for any number."""
+    least, most = function.arity
+    return count < 0 or (least <= count and (most < 0 or count <= most))
+
+
+def nearest(items: list, path: str, where) -> list:  # type: ignore[no-untyped-def, type-arg]
+    """Those of the same file, else those that share the longest folder path."""
+    if len(items) < 2:
+        return list(items)
+    parts = path.split("/")
+
+    def shared(other: str) -> int:
+        if other == path:
+            return 1000
+        count = 0
+        for a, b in zip(parts, other.split("/"), strict=False):
+            if a != b:
+                break
+            count += 1
+        return count
+
+    ranked = [(shared(where(item)), item) for item in items]
+    best = max(rank for rank, _ in ranked)
+    return [item for rank, item in ranked if rank == best]

@@ -1,0 +1,202 @@
+"""What the implementation of an operator does to each Tensor argument, and what it returns: written, read, or unknown.
+
+Evidence is a chain of places from the implementation to the store. Knows registrations, schemas and summaries.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ..cpp import Implementation
+from ..schema import Schema
+from .flow import Summaries
+from .index import Index
+from .scan import Function, arity
+from .values import Chain, Path, Summary
+
+# Keys whose functions compute shapes or wrap the real ones.
+NOT_REAL = re.compile(r"Meta|Fake|Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python")
+LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
+
+
+class Kind(str, Enum):
+    """The three answers."""
+
+    WRITTEN = "written"
+    READ = "read only"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What happens to one argument. `leaves` says that it is handed to code outside the tree."""
+
+    name: str
+    kind: Kind
+    chain: Chain = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What can be said of one operator. `returns` has, for each returned value, the argument handed back, "private
+    buffer", "fresh" or "unknown"."""
+
+    answers: tuple[Answer, ...]
+    returns: tuple[str, ...]
+    functions: tuple[str, ...]  # where the implementations stand
+    reason: str = ""
+
+    def of(self, name: str) -> Answer | None:
+        return next((answer for answer in self.answers if answer.name == name), None)
+
+
+def classify(path: Path, plain: bool) -> str:
+    """What a write at this path from a Tensor argument means: "written", "perhaps", "elsewhere" or "" (no data)."""
+    perhaps = "~" in path
+    path = tuple(s for s in path if s != "~")
+    if "#" in path:
+        return "perhaps" if perhaps else "written"
+    if "@" not in path:
+        return "written" if plain and path == ("*",) else ""
+    rest = path[path.index("@") + 1 :]
+    if rest[:1] != ("*",):
+        return ""
+    if "*" in rest[1:]:
+        return "elsewhere"
+    return "perhaps" if perhaps else "written"
+
+
+class Inference:
+    """Answers for operators of one tree."""
+
+    def __init__(self, index: Index, summaries: Summaries) -> None:
+        self.index = index
+        self.summaries = summaries
+
+    def operator(self, schema: Schema, implementations: Iterable[Implementation]) -> Inferred:
+        """What the operator of this schema does, over all its implementations."""
+        tensors = [(number, arg) for number, arg in enumerate(schema.args) if arg.type.is_tensor]
+        every = list(implementations)
+        real = [i for i in every if not NOT_REAL.search(i.key)]
+        found: list[Function] = []
+        missing: list[str] = []
+        for implementation in real:
+            functions = self.definitions(implementation, len(schema.args))
+            found += [f for f in functions if f.key not in {g.key for g in found}]
+            if not functions:
+                missing.append(f"{implementation.text[:60].strip()} at {implementation.location} is not in this tree")
+        if not found:
+            reason = missing[0] if missing else "no implementation is registered in this tree"
+            answers = tuple(Answer(arg.name, Kind.UNKNOWN, (), reason) for _, arg in tensors)
+            return Inferred(answers, ("unknown",) * len(schema.returns), (), reason)
+        summaries = [self.summaries.of(function) for function in found]
+        answers = tuple(
+            answer(arg.name, number, summaries, missing, arg.type.base == "Tensor" and not arg.type.suffixes)
+            for number, arg in tensors
+        )
+        places = tuple(f"{f.path}:{self.line(f)}" for f in found)
+        return Inferred(answers, tuple(returned(schema, summaries)), places)
+
+    def line(self, function: Function) -> int:
+        return bisect_right(self.index.text(function.path).lines, function.head)
+
+    def definitions(self, implementation: Implementation, count: int) -> list[Function]:
+        """The function that an m.impl or m.def names."""
+        at = self.around(implementation)
+        if implementation.kind == "lambda":
+            made = self.lambda_function(implementation, at)
+            return [made] if made else []
+        names = function_names(implementation.text)
+        if not names:
+            return []
+        found = self.index.resolve(names[-1], names[:-1], count, at)
+        return found or self.index.resolve(names[-1], names[-2:-1], count, at)
+
+    def around(self, implementation: Implementation) -> Function:
+        """The registration block as a function: what names mean there."""
+        path, start = implementation.location.path, implementation.span.start
+        for function in self.index.by_path.get(path, ()):
+            if function.body[0] <= start < function.body[1]:
+                return function
+        return Function("", (), path, (0, 0), None, (start, start), start, (0, 0))
+
+    def lambda_function(self, implementation: Implementation, at: Function) -> Function | None:
+        """A lambda that is registered, as a function."""
+        text = self.index.text(implementation.location.path).masked
+        start, end = implementation.span.start, implementation.span.end
+        opening = LAMBDA.match(text, start, end)
+        body = text.find("{", start, end)
+        if not opening or body < 0 or text[opening.end()] != "(":
+            return None
+        closing = text.rfind(")", opening.end(), body)
+        span = (opening.end() + 1, closing)
+        return Function("lambda", at.scope, at.path, span, None, (body, end), start, arity(text[slice(*span)]))
+
+
+def function_names(text: str) -> tuple[str, ...]:
+    """`&ns::f<int>`, `TORCH_BOX(&ns::f)`, `static_cast<T (*)(U)>(f)` as ("ns", "f")."""
+    text = re.sub(r"\bstatic_cast\s*<.*>\s*\(", "(", text, flags=re.DOTALL)
+    depth, kept = 0, []
+    for char in text:
+        depth += char == "<"
+        if not depth:
+            kept.append(char)
+        depth -= char == ">"
+    names = re.findall(r"[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*", "".join(kept))
+    return tuple(part.strip() for part in names[-1].split("::")) if names else ()
+
+
+def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequence[str], plain: bool) -> Answer:
+    """One argument over all implementations: a write anywhere counts, an unknown anywhere keeps it from `read only`."""
+    unknown = ""
+    best: Chain = ()
+    for summary in summaries:
+        for (kind, root, path), chain in summary.effects.items():
+            if root != number:
+                continue
+            meaning = classify(path, plain) if kind == "write" else "passed"
+            if meaning == "written" and (not best or len(chain) < len(best)):
+                best = chain
+            elif meaning == "perhaps":
+                unknown = unknown or f"written where `contiguous` or its like makes no copy: {_place(chain)}"
+            elif meaning == "elsewhere":
+                unknown = unknown or f"a store through a pointer that was read from it: {_place(chain)}"
+            elif meaning == "passed":
+                unknown = unknown or f"{summary.reasons.get((kind, root, path), 'passed on')}: {_place(chain)}"
+    if best:
+        return Answer(name, Kind.WRITTEN, best)
+    if unknown or missing:
+        return Answer(name, Kind.UNKNOWN, (), unknown or missing[0])
+    if not any(root == number for summary in summaries for root, _ in summary.reads):
+        return Answer(name, Kind.UNKNOWN, (), "its data is not seen to be used")
+    return Answer(name, Kind.READ)
+
+
+def _place(chain: Chain) -> str:
+    return f"{chain[-1][0]}:{chain[-1][1]}" if chain else ""
+
+
+def returned(schema: Schema, summaries: Sequence[Summary]) -> list[str]:
+    """What each returned value is, where every return statement of every implementation says the same."""
+    found: list[str] = []
+    for position in range(len(schema.returns)):
+        seen: set[str] = set()
+        for summary in summaries:
+            for values, _ in summary.returns:
+                value = values[position] if position < len(values) else frozenset()
+                args = {o[0] for o in value if isinstance(o[0], int) and not o[1] and o[0] >= 0}
+                if any(isinstance(o[0], str) and o[0].startswith("static") and not o[1] for o in value):
+                    seen.add("private buffer")
+                elif len(args) == 1 and not any(isinstance(o[0], int) and o[1] for o in value):
+                    number = args.pop()
+                    known = number < len(schema.args) and schema.args[number].type.is_tensor
+                    seen.add(schema.args[number].name if known else "unknown")
+                else:
+                    seen.add("unknown" if any(isinstance(o[0], int) for o in value) else "fresh")
+        found.append(seen.pop() if len(seen) == 1 else "unknown")
+    return found

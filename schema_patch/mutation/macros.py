@@ -1,0 +1,137 @@
+"""Expands macros that the tree defines, and remembers on which line of the file each character stands.
+
+Knows macros and text. Which definition a name has is asked of a `lookup`.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .mask import Macro
+from .scan import split
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+DEEPEST = 12
+LARGEST = 1_000_000  # characters that the macros of one function may come to
+Lookup = Callable[[str, int], Macro | None]  # a name, and where in the file it is used
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """Text, and the offset in the file of what begins at each mark."""
+
+    text: str
+    marks: tuple[int, ...]
+    origins: tuple[tuple[int, bool], ...]  # offset in the file; whether offsets go on from there
+
+    def offset(self, at: int) -> int:
+        """Where in the file the character at this place comes from."""
+        index = bisect_right(self.marks, at) - 1
+        start, runs = self.origins[index]
+        return start + (at - self.marks[index]) if runs else start
+
+
+class Expander:
+    """Puts pieces of a file together, with their macros expanded."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self.lookup = lookup
+        self.pieces: list[str] = []
+        self.marks: list[int] = []
+        self.origins: list[tuple[int, bool]] = []
+        self.length = self.spent = 0
+        self.place = 0  # in the file, of the use at hand
+
+    def add(self, text: str, origin: int, runs: bool = False) -> None:
+        if text:
+            self.marks.append(self.length)
+            self.origins.append((origin, runs))
+            self.pieces.append(text)
+            self.length += len(text)
+
+    def add_expanded(self, text: str, origin: int) -> None:
+        """A piece of the file that begins at `origin`."""
+        at = done = 0
+        while match := NAME.search(text, at):
+            at = match.end()
+            macro = self.lookup(match.group(), origin + match.start())
+            if macro is None:
+                continue
+            self.place = origin + match.start()
+            found = self.use(macro, text, match.end(), ())
+            if found is None:
+                continue
+            new, at = found
+            self.add(text[done : match.start()], origin + done, runs=True)
+            self.add(new, origin + match.start())
+            done = at
+        self.add(text[done:], origin + done, runs=True)
+
+    def use(self, macro: Macro, text: str, at: int, within: tuple[str, ...]) -> tuple[str, int] | None:
+        """What a use of the macro becomes and where it ends; None where it is no use, or grows without end."""
+        arguments: list[str] = []
+        if macro.parameters is not None:
+            call = re.compile(r"\s*\(").match(text, at)
+            end = closing(text, call.end() - 1) if call else -1
+            if not call or end < 0:
+                return None
+            arguments = [part.strip() for part in split(text[call.end() : end])]
+            at = end + 1
+        if self.spent > LARGEST or len(within) > DEEPEST:
+            return "0", at
+        body = substitute(macro, arguments)
+        self.spent += len(body)
+        return f" {self.again(body, (*within, macro.name))} ", at
+
+    def again(self, text: str, within: tuple[str, ...]) -> str:
+        """The text with the macros in it expanded, without those it comes from."""
+        parts: list[str] = []
+        at = done = 0
+        while match := NAME.search(text, at):
+            at = match.end()
+            macro = None if match.group() in within else self.lookup(match.group(), self.place)
+            found = self.use(macro, text, match.end(), within) if macro else None
+            if found is None:
+                continue
+            parts += [text[done : match.start()], found[0]]
+            at = done = found[1]
+        parts.append(text[done:])
+        return "".join(parts)
+
+    def result(self) -> Expanded:
+        return Expanded("".join(self.pieces), tuple(self.marks), tuple(self.origins))
+
+
+def substitute(macro: Macro, arguments: list[str]) -> str:
+    """The body with the arguments in place of the parameters."""
+    if macro.parameters is None:
+        return macro.body
+    names = list(macro.parameters)
+    values = dict(zip(names, arguments, strict=False))
+    if names and names[-1].endswith("..."):
+        rest = ", ".join(arguments[len(names) - 1 :])
+        values[names[-1].removesuffix("...").strip() or "__VA_ARGS__"] = rest
+        values.pop("...", None)
+    def replaced(match: re.Match[str]) -> str:
+        name = match["name"]
+        if match["hash"]:
+            return '""' if name in values else match.group()
+        if name not in values and name not in names:
+            return match.group()
+        return values.get(name, "")
+
+    body = re.sub(r"(?P<hash>(?<!#)#\s*(?!#))?\b(?P<name>[A-Za-z_]\w*)", replaced, macro.body)
+    return re.sub(r"\s*##\s*", "", body)
+
+
+def closing(text: str, at: int) -> int:
+    """The parenthesis that closes the one at `at`; -1 where none does."""
+    depth = 0
+    for match in re.compile(r"[()]").finditer(text, at):
+        depth += 1 if match.group() == "(" else -1
+        if not depth:
+            return match.start()
+    return -1

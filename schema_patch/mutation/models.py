@@ -1,0 +1,68 @@
+"""The model file: what functions and methods outside a tree write. Strict about misspelt keys."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+
+class Launch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Runs argument `callee` on the arguments from `first` on."""
+
+    callee: int
+    first: int
+
+
+class _Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    names: str
+
+
+class _Methods(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    metadata: str
+    views: str
+    perhaps: str
+    pointers: str
+    constant_pointers: str
+    accessors: str
+    not_in_place: str
+    stores: str
+    atomics: str
+    writes: dict[str, tuple[int, ...]]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    writes: dict[str, tuple[int, ...]]
+    reads: _Reads
+    aliases: dict[str, tuple[int, ...]]
+    launches: dict[str, Launch]
+    methods: _Methods
+
+
+class Models:
+    """The file with its lists of names as sets."""
+
+    def __init__(self, file: _File) -> None:
+        self.writes = file.writes
+        self.reads = frozenset(file.reads.names.split())
+        self.aliases = file.aliases
+        self.launches = file.launches
+        methods = file.methods
+        self.metadata = frozenset(methods.metadata.split())
+        self.views = frozenset(methods.views.split())
+        self.perhaps = frozenset(methods.perhaps.split())
+        self.pointers = frozenset(methods.pointers.split())
+        self.constant_pointers = frozenset(methods.constant_pointers.split())
+        self.accessors = frozenset(methods.accessors.split())
+        self.not_in_place = frozenset(methods.not_in_place.split())
+        self.stores = frozenset(methods.stores.split())
+        self.atomics = frozenset(methods.atomics.split())
+        self.method_writes = methods.writes
+
+
+@cache
+def load() -> Models:
+    """The models that ship with the kit."""
+    data = (resources.files(__package__) / "models.toml").read_bytes()
+    return Models(msgspec.toml.decode(data, type=_File))

@@ -1,0 +1,294 @@
+"""What a C++ file defines: functions, classes, type names, macros. A scan of braces and parentheses, not a parse.
+
+Fast enough to run over whole trees; looks into no function body. Knows nothing of other files.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .mask import Macro, mask
+
+STRUCTURE = re.compile(r"[{}();]")
+BRACES = re.compile(r"[{}]")
+BRACKETS = re.compile(r"[(\[{}\])<>,]")
+NAMESPACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*(?:\[\[.*?\]\]\s*)?$")
+CLASS = re.compile(r"\b(?:class|struct|union)\b(?:\s*(?:\[\[.*?\]\]|alignas\s*\([^)]*\)|__align__\s*\([^)]*\)))*\s*([\w:]+)?")
+ALIAS = re.compile(r"\b(?:using|namespace)\s+(\w+)\s*=\s*(?:typename\s+)?([\w:]+)")
+DECORATED = re.compile(r"\b(?:alignas|__align__|__attribute__)\b")
+TEMPLATE = re.compile(r"\s*template\s*<")
+NAME_BEFORE = re.compile(r"((?:\w+\s*(?:<[^;{}()]*>)?\s*::\s*)*)(~?\w+|operator\s*\(\s*\)|operator\s*[^\s\w(]{1,3}|operator\s+\w+)\s*(?:<[^;{}]*>)?\s*$")
+NO_NAME = frozenset("__launch_bounds__ __attribute__ alignas decltype noexcept requires sizeof __align__ if for while switch catch return throw __declspec static_assert".split())
+AFTER = re.compile(
+    r"(?:\s|const\b|volatile\b|noexcept\b(?:\([^()]*\))?|override\b|final\b|mutable\b|constexpr\b|&&?|try\b|__\w+__|"
+    r"\[\[.*?\]\]|[A-Z_]{3,}\b)*(?:->[\w:<>,&*\s()]+)?",
+    re.DOTALL,
+)
+INITIALISERS = re.compile(r"\s*(?:noexcept\s*)?:(?!:)")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A definition. Spans are offsets in the file: of the parameter list's inside, initialisers, body with braces."""
+
+    name: str
+    scope: tuple[str, ...]  # namespaces and classes around it, and those it is qualified with
+    path: str
+    parameters: tuple[int, int]
+    initialisers: tuple[int, int] | None
+    body: tuple[int, int]
+    head: int
+    arity: tuple[int, int]  # fewest and most arguments that it takes; -1: any number
+    in_class: bool = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.path, self.body[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class with its bases and the declarations of its fields, in order."""
+
+    name: str
+    scope: tuple[str, ...]
+    path: str
+    bases: tuple[str, ...]
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """Everything one file defines."""
+
+    path: str
+    functions: tuple[Function, ...] = ()
+    classes: tuple[Class, ...] = ()
+    prototypes: tuple[tuple[str, str], ...] = ()  # name and parameter list of functions declared here
+    aliases: tuple[tuple[str, str], ...] = ()
+    macros: tuple[Macro, ...] = ()
+    registers: bool = False  # it may hold a registration block
+
+
+@dataclass
+class _Scope:
+    kind: str  # "namespace", "class" or "other"
+    name: str
+    bases: tuple[str, ...] = ()
+    fields: list[str] = field(default_factory=list)
+
+
+def scan(source: bytes, path: str) -> FileIndex:
+    """The definitions of a file."""
+    text, macros = mask(source)
+    scanner = _Scanner(text, path)
+    scanner.run()
+    return FileIndex(
+        path, tuple(scanner.functions), tuple(scanner.classes), tuple(scanner.prototypes),
+        tuple(ALIAS.findall(text)), macros, b"LIBRARY" in source,
+    )  # fmt: skip
+
+
+def split(text: str) -> list[str]:
+    """The parts between the commas of an argument or parameter list, brackets of every kind respected."""
+    angles = _angles(text) if "<" in text else {}
+    parts, depth, start = [], 0, 0
+    for match in BRACKETS.finditer(text):
+        char = match.group()
+        if char in "([{" or (char == "<" and match.start() in angles):
+            depth += 1
+        elif char in ")]}" or (char == ">" and match.start() in angles):
+            depth -= 1
+        elif char == "," and not depth:
+            parts.append(text[start : match.start()])
+            start = match.end()
+    parts.append(text[start:])
+    return parts if len(parts) > 1 or parts[0].strip() else []
+
+
+def _angles(text: str) -> dict[int, int]:
+    """Where each template bracket's partner is, both ways; `<` counts where a name is before it and a `>` behind."""
+    pairs: dict[int, int] = {}
+    stack: list[tuple[int, int]] = []
+    depth = 0
+    for match in BRACKETS.finditer(text):
+        token, at = match.group(), match.start()
+        if token in "([{":
+            depth += 1
+        elif token in ")]}":
+            depth -= 1
+            while stack and stack[-1][1] > depth:
+                stack.pop()
+        elif token == "<" and text[at + 1 : at + 2] not in ("<", "=") and text[at - 1 : at] != "<":
+            if text[:at].rstrip()[-1:].isalnum() or text[at - 1 : at] == "_":
+                stack.append((at, depth))
+        elif token == ">" and text[at - 1 : at] != "-" and stack and stack[-1][1] == depth:
+            opening = stack.pop()[0]
+            pairs[opening], pairs[at] = at, opening
+    return pairs
+
+
+def arity(parameters: str) -> tuple[int, int]:
+    """Fewest and most arguments of a parameter list; -1 for any number."""
+    parts = [part.strip() for part in split(parameters)]
+    if parts in ([], ["void"]):
+        return 0, 0
+    needed = sum("=" not in part and "..." not in part for part in parts)
+    return needed, -1 if any("..." in part for part in parts) else len(parts)
+
+
+class _Scanner:
+    def __init__(self, text: str, path: str) -> None:
+        self.text = text
+        self.path = path
+        self.functions: list[Function] = []
+        self.classes: list[Class] = []
+        self.prototypes: list[tuple[str, str]] = []
+        self.scopes: list[_Scope] = []
+        self.closing: dict[int, int] = {}
+        stack: list[int] = []
+        for match in BRACES.finditer(text):
+            if match.group() == "{":
+                stack.append(match.start())
+            elif stack:
+                self.closing[stack.pop()] = match.start()
+
+    def run(self) -> None:
+        text, at, head, depth = self.text, 0, 0, 0
+        groups: list[tuple[int, int]] = []  # parentheses at the top level of the declaration at hand
+        opened = 0
+        while match := STRUCTURE.search(text, at):
+            char, here = match.group(), match.start()
+            at = match.end()
+            if char == "(":
+                if not depth:
+                    opened = here
+                depth += 1
+            elif char == ")":
+                depth = max(0, depth - 1)
+                if not depth:
+                    groups.append((opened, here))
+            elif char == "{":
+                if depth:
+                    at = self.closing.get(here, here) + 1
+                    continue
+                at, entered = self.brace(head, here, groups)
+                if entered:
+                    head, groups = at, []
+            elif char == ";":
+                if not depth:
+                    self.declaration(head, here, groups)
+                    head, groups = at, []
+            else:
+                self.leave()
+                head, depth, groups = at, 0, []
+
+    def leave(self) -> None:
+        if self.scopes:
+            scope = self.scopes.pop()
+            if scope.kind == "class" and scope.name:
+                around = tuple(s.name for s in self.scopes if s.name)
+                self.classes.append(Class(scope.name, around, self.path, scope.bases, tuple(scope.fields)))
+
+    def brace(self, start: int, here: int, groups: list[tuple[int, int]]) -> tuple[int, bool]:
+        """What opens at this brace: where to go on, and whether a new declaration begins there."""
+        text = self.text
+        end = self.closing.get(here, len(text)) + 1
+        head = text[start:here]
+        found = self.function(start, here, groups)
+        if found == "initialiser":
+            return end, False
+        if found == "function":
+            return end, True
+        namespace = NAMESPACE.search(head)
+        if namespace:
+            self.scopes.append(_Scope("namespace", namespace[1]))
+            return here + 1, True
+        if re.search(r"\benum\b", head):
+            return end, False
+        plain = _after_template(head)
+        callable_ = any(opening >= start + plain for opening, _ in groups) and not DECORATED.search(head)
+        kind = None if callable_ else _last(CLASS, head)
+        if kind and "=" not in head[kind.end() :].split("<")[0].replace("==", ""):
+            name = (kind[1] or "").rpartition("::")[2]
+            self.scopes.append(_Scope("class", name, _bases(head[kind.end() :])))
+            return here + 1, True
+        if re.fullmatch(r'\s*extern\s*"\s*"\s*', head):
+            self.scopes.append(_Scope("other", ""))
+            return here + 1, True
+        return end, False
+
+    def function(self, start: int, here: int, groups: list[tuple[int, int]]) -> str:
+        text = self.text
+        for opening, closing in groups:
+            before = text[start:opening]
+            name = NAME_BEFORE.search(before[-300:])
+            if not name or name[2] in NO_NAME:
+                continue
+            rest = text[closing + 1 : here]
+            initialisers = INITIALISERS.match(rest)
+            if initialisers:
+                last = rest.rstrip()[-1:]
+                if last not in (")", "}"):
+                    return "initialiser"
+            elif not AFTER.fullmatch(rest):
+                continue
+            if "=" in before.replace("operator=", "").replace("==", "") and not TEMPLATE.match(before):
+                continue
+            span = (closing + 1 + initialisers.end(), here) if initialisers else None
+            self.define(name, start, (opening + 1, closing), span, here)
+            return "function"
+        return ""
+
+    def define(
+        self, name: re.Match[str], head: int, parameters: tuple[int, int], span: tuple[int, int] | None, body: int
+    ) -> None:
+        qualifiers = tuple(re.sub(r"<.*", "", part).strip() for part in name[1].split("::") if part.strip())
+        around = tuple(part for s in self.scopes if s.name for part in s.name.split("::"))
+        scope = around + tuple(q for q in qualifiers if q)
+        end = self.closing.get(body, len(self.text) - 1) + 1
+        in_class = any(s.kind == "class" for s in self.scopes[-1:]) or bool(qualifiers)
+        head += len(self.text[head:body]) - len(self.text[head:body].lstrip())
+        takes = arity(self.text[slice(*parameters)])
+        plain = re.sub(r"\s+", "", name[2])
+        self.functions.append(Function(plain, scope, self.path, parameters, span, (body, end), head, takes, in_class))
+
+    def declaration(self, start: int, here: int, groups: list[tuple[int, int]]) -> None:
+        text = self.text[start:here]
+        if groups:
+            opening, closing = groups[0] if len(groups) == 1 else groups[-1]
+            name = NAME_BEFORE.search(self.text[start:opening][-300:])
+            if name and "=" not in self.text[start:opening]:
+                self.prototypes.append((name[2], self.text[opening + 1 : closing]))
+        elif self.scopes and self.scopes[-1].kind == "class":
+            if not re.match(r"\s*(?:(?:public|private|protected)\s*:\s*)*(?:using|typedef|friend|static|template|enum)\b", text):
+                self.scopes[-1].fields.append(text)
+
+
+def _after_template(head: str) -> int:
+    """Where the declaration begins behind its `template <…>` clauses."""
+    angles = _angles(head) if "<" in head else {}
+    at = 0
+    while match := TEMPLATE.match(head, at):
+        at = angles.get(match.end() - 1, match.end()) + 1
+    return at
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The last match outside template brackets: `template <class T> struct X` declares X."""
+    angles = _angles(text) if "<" in text else {}
+    found = None
+    for match in pattern.finditer(text):
+        if not any(opening < match.start() < closing for opening, closing in angles.items() if opening < closing):
+            found = found or match
+    return found
+
+
+def _bases(text: str) -> tuple[str, ...]:
+    """The base classes in what follows the name of a class."""
+    colon = re.search(r"(?<!:):(?!:)", text)
+    if not colon:
+        return ()
+    names = [re.sub(r"\b(?:public|private|protected|virtual|typename)\b", "", p) for p in split(text[colon.end() :])]
+    return tuple(re.sub(r"<.*", "", name, flags=re.DOTALL).strip().rpartition("::")[2] for name in names)

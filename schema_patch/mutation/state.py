@@ -1,0 +1,174 @@
+"""What is known at one point of a function: variables, what places hold, and the effects so far. No syntax.
+
+An assignment replaces what a variable holds; where branches meet, it holds what it held in either. Other places only grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .values import NOTHING, THIS, WIDEST, Chain, Origin, Path, Root, Summary, Value, extend, loaded
+
+MOST = 400  # effects of one function; real ones have few
+
+
+@dataclass(slots=True)
+class Variable:
+    """A local variable, or a parameter."""
+
+    root: str
+    kind: str = ""  # its type as written
+    cls: str = ""  # its class, where the tree defines it
+    reference: Value | None = None  # what a reference refers to
+    const: bool = False
+    scalar: bool = False
+    plain: bool = False  # neither pointer, reference, auto nor tensor: holds no place of the data that it is read from
+
+
+@dataclass
+class State:
+    """The state of one function's reading."""
+
+    path: str
+    summary: Summary = field(default_factory=Summary)
+    scopes: list[dict[str, Variable]] = field(default_factory=lambda: [{}])
+    heap: dict[tuple[Root, Path], Value] = field(default_factory=dict)
+    classes: dict[Root, str] = field(default_factory=dict)  # of local objects
+    by_value: set[int] = field(default_factory=set)  # parameters whose own fields are the callee's
+    count: int = 0
+    inside: dict[Root, set[Path]] = field(default_factory=dict)  # the paths at which an object ever held something
+
+    def new(self, prefix: str = "v") -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def find(self, name: str) -> Variable | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def declare(self, name: str, variable: Variable) -> Variable:
+        self.scopes[-1][name] = variable
+        return variable
+
+    def load(self, places: Iterable[Origin]) -> Value:
+        """The places, and what they hold."""
+        heap = self.heap
+        todo = list(places)
+        if not any(origin[:2] in heap for origin in todo):
+            return frozenset(todo)
+        result: set[Origin] = set()
+        while todo:
+            origin = todo.pop()
+            if origin in result:
+                continue
+            result.add(origin)
+            if len(result) > WIDEST:
+                break
+            todo += heap.get(origin[:2], ())
+        return frozenset(result)
+
+    def select(self, value: Iterable[Origin], selector: str) -> Value:
+        """What is found one selector further."""
+        return self.load(o for o in (extend(origin, selector) for origin in value) if o is not None)
+
+    def assign(self, variable: Variable, value: Value, chain: Chain) -> None:
+        """`variable = value`."""
+        if variable.reference is not None:
+            self.store(variable.reference, value, chain)
+            return
+        if variable.scalar:
+            value = frozenset(o for o in value if o[1] and o[1][-1] in ("@", "&"))
+        elif variable.plain:
+            value = frozenset(o for o in value if not o[1] or o[1][-1] not in ("*", "#"))
+        self.hold((variable.root, ()), value)
+
+    def hold(self, key: tuple[Root, Path], value: Value) -> None:
+        value = frozenset(o for o in value if o[:2] != key)
+        if len(value) > WIDEST:
+            value = frozenset(sorted(value, key=repr)[:WIDEST])
+        self.heap[key] = value
+        if key[1]:
+            self.inside.setdefault(key[0], set()).add(key[1])
+
+    def add(self, key: tuple[Root, Path], value: Value) -> None:
+        if value:
+            self.hold(key, self.heap.get(key, NOTHING) | value)
+
+    def store(self, places: Iterable[Origin], value: Value, chain: Chain) -> None:
+        """`*place = value`: an effect where the place is a parameter's, and something held in any case."""
+        for origin in places:
+            self.effect("write", origin, chain)
+            root, path, _ = origin
+            held = value - {origin}
+            if isinstance(root, int):  # what was loaded through a parameter is data, as far as can be told
+                held = frozenset(o for o in held if not o[1] or o[1][-1] != "*")
+            self.keep(origin, held, chain)
+
+    def keep(self, origin: Origin, held: Value, chain: Chain) -> None:
+        """Something is held at a place; a caller is told where it can see the place."""
+        root, path, _ = origin
+        if not held:
+            return
+        if isinstance(root, int) and loaded(path):  # where the data of a tensor is read, nobody knows
+            for address in held:
+                if address[1][-1:] == ("@",) and not address[2]:
+                    self.effect("unknown", address, chain, "its address is stored in a tensor")
+            return
+        self.add((root, path), held)
+        if isinstance(root, int) and self.outlives(root, path):
+            exported = frozenset(o for o in self.load(held) if not isinstance(o[0], str))
+            if exported:
+                self.summary.stores[(root, path)] = self.summary.stores.get((root, path), NOTHING) | exported
+
+    def outlives(self, root: int, path: Path) -> bool:
+        """Whether a caller sees what is stored at this place."""
+        return root == THIS or root not in self.by_value or "*" in path or "@" in path
+
+    def effect(self, kind: str, origin: Origin, chain: Chain, reason: str = "") -> None:
+        root, path, _ = origin
+        if kind == "unknown":
+            path = path[:3]  # whatever lies behind is as unknown
+        if len(self.summary.effects) >= MOST and (kind, root, path) not in self.summary.effects:
+            return
+        if isinstance(root, int) and (kind == "unknown" or self.outlives(root, path)):
+            key = (kind, root, path)
+            known = self.summary.effects.get(key)
+            if known is None or len(chain) < len(known):
+                self.summary.effects[key] = chain
+                if reason:
+                    self.summary.reasons[key] = reason
+
+    def read(self, value: Iterable[Origin]) -> None:
+        """Data is read at these places, or behind them."""
+        for root, path, _ in value:
+            if isinstance(root, int):
+                self.summary.reads.add((root, path[:3]))
+
+    def merge(self, other: dict[tuple[Root, Path], Value]) -> None:
+        """Two branches meet: what a place holds is what it held in either."""
+        heap = self.heap
+        for key, value in other.items():
+            mine = heap.get(key)
+            if mine is None:
+                heap[key] = value
+            elif mine is not value and mine != value:
+                self.hold(key, mine | value)
+
+    def reachable(self, value: Value) -> Value:
+        """What a callee can reach from a value: through local objects, their fields too."""
+        result = set(self.load(value))
+        seen: set[Root] = set()
+        todo = [o[0] for o in result if isinstance(o[0], str)]
+        while todo:
+            root = todo.pop()
+            if root in seen:
+                continue
+            seen.add(root)
+            for path in self.inside.get(root, ()):
+                new = set(self.load(self.heap.get((root, path), ()))) - result
+                result |= new
+                todo += [o[0] for o in new if isinstance(o[0], str)]
+        return frozenset(result)

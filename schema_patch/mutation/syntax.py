@@ -1,0 +1,120 @@
+"""One function as syntax nodes: its parameters and body, macros expanded, launches made calls. A door to tree-sitter.
+
+Only the text of the function is parsed, behind a plain header of our own, so that nothing around it can confuse the parse.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import tree_sitter_cpp
+from tree_sitter import Language, Node, Parser
+
+from .index import Index
+from .macros import Expanded, Expander
+from .scan import Function, split
+
+TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s*(?:\.\.\.)?\s*(\w+)")
+LAUNCH = re.compile(r"<<<(?:[^;{}]|\{[^{}]*\})*?>>>")
+# `SWITCH(…, CASE(…) CASE(…))`, as dispatch macros expand: a list for the parser.
+CASES = re.compile(r"\)(\s+)(?=\w*_CASE\w*\s*\()")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function as declared."""
+
+    name: str
+    type: str
+    reference: bool
+    const: bool  # what it points or refers to is const
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A function ready to be read."""
+
+    function: Function
+    parameters: tuple[Parameter, ...]
+    root: Node
+    data: bytes
+    expanded: Expanded
+    lines: tuple[int, ...]
+    template_types: tuple[str, ...]  # names that stand for any type
+
+    def line(self, node: Node) -> int:
+        """The line of the file that a node comes from."""
+        return bisect_right(self.lines, self.expanded.offset(node.start_byte))
+
+    def text(self, node: Node) -> str:
+        return self.data[node.start_byte : node.end_byte].decode("latin-1")
+
+
+@cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_cpp.language()))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def parse(function: Function, index: Index) -> Body:
+    """Reads one function out of its file."""
+    masked, _, lines = index.text(function.path)
+    expander = Expander(lambda name, at: index.macro(name, function.path, at))
+    expander.add("void f() {", function.head)
+    if function.initialisers:
+        start, end = function.initialisers
+        at = start
+        for part in split(masked[start:end]):
+            place = masked.index(part, at) if part in masked[at:end] else at
+            match = re.match(r"\s*([\w:]+)\s*(?:<[^(){}]*>)?\s*([({])(.*)[)}]\s*$", part, re.DOTALL)
+            if match:
+                expander.add(f"this->{match[1]} = {'{' if ',' in match[3] else '('}", place)
+                expander.add_expanded(match[3] or "0", place + match.start(3))
+                expander.add(f"{'}' if ',' in match[3] else ')'};", place)
+            at = place + len(part)
+    start, end = function.body
+    expander.add_expanded(masked[start:end], start)
+    expander.add("}", end)
+    whole = expander.result()
+    text = LAUNCH.sub(_blank, whole.text) if "<<<" in whole.text else whole.text
+    if "_CASE" in text:
+        text = CASES.sub(lambda match: ")," + match[1][1:], text)
+    data = text.encode("latin-1")
+    parameters = Expander(lambda name, at: index.macro(name, function.path, at))
+    parameters.add_expanded(masked[slice(*function.parameters)], function.parameters[0])
+    root = _parser().parse(data).root_node
+    head = masked[function.head : function.parameters[0]]
+    types = tuple(TYPE_PARAMETER.findall(head)) if head.startswith("template") else ()
+    return Body(function, read_parameters(parameters.result().text), root, data, whole, lines, types)
+
+
+@lru_cache(maxsize=8192)
+def read_parameters(text: str) -> tuple[Parameter, ...]:
+    """The parameters of a list, as declared."""
+    found = []
+    for raw in split(text):
+        part = raw.split("=")[0]
+        if "<" in part and ">" not in part:
+            part = raw
+        part = re.sub(r"\[\[.*?\]\]", "", part).strip()
+        array = re.search(r"\[[^\]]*\]\s*$", part)
+        while array:
+            part = part[: array.start()].rstrip() + " "
+            array = re.search(r"\[[^\]]*\]\s*$", part)
+        match = re.search(r"(\w+)\s*$", part)
+        name = match[1] if match else ""
+        kind = part[: match.start()].strip() if match else part
+        if not kind or kind.endswith("::") or kind in ("const", "unsigned", "struct"):  # a type alone, without a name
+            kind, name = part, ""
+        outer = kind.rstrip("&* ").strip()
+        pointer = "*" in kind[len(outer) :]
+        # `T* const p` is a const pointer to what can be written; `const T* p` is not.
+        const = bool(re.match(r"const\b", outer) or re.search(r"\bconst$", outer)) and pointer
+        found.append(Parameter(name, kind, kind.endswith("&") and not kind.endswith("&&"), const))
+    return tuple(found)

@@ -1,0 +1,74 @@
+"""What an expression can stand for, and what calling a function does: access paths and summaries. No syntax.
+
+An Origin is a place: a root (a parameter's number, a local object, a function) and the selectors that lead from it:
+`.field`, `*` (dereference or subscript), `&` (address of), `@` (the data pointer of a tensor), `#` (an accessor of its
+data), `~` (perhaps a copy), `...` (any argument of a pack). `out.data_ptr() + 1` of parameter 0 is `(0, ("@",))`, and storing through it writes `@*`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Root = Any  # int: parameter; str: local object; a tuple ("fn", Function) or ("lambda", node id)
+Path = tuple[str, ...]
+Origin = tuple[Root, Path, bool]  # the flag: reached as const, so that a callee that is not seen cannot write there
+Value = frozenset[Origin]
+Place = tuple[str, int]  # file, line
+Chain = tuple[Place, ...]
+
+NOTHING: Value = frozenset()
+THIS = -1
+PACK = "..."  # all arguments from this parameter on
+DEEPEST = 7
+WIDEST = 48
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a call does: effects on what its parameters lead to, what it stores where, what it returns."""
+
+    effects: dict[tuple[str, Root, Path], Chain] = field(default_factory=dict)  # kind: "write" or "unknown"
+    reasons: dict[tuple[str, Root, Path], str] = field(default_factory=dict)
+    reads: set[tuple[Root, Path]] = field(default_factory=set)  # where data is seen to be read
+    stores: dict[tuple[Root, Path], Value] = field(default_factory=dict)
+    calls: dict[tuple[Origin, tuple[Value, ...], tuple[Value, ...]], None] = field(default_factory=dict)
+    """Calls of what a parameter is: the arguments' values and places."""
+    returned: Value = NOTHING
+    returns: list[tuple[tuple[Value, ...], int]] = field(default_factory=list)  # of each statement: values, line
+    made: dict[Path, Value] = field(default_factory=dict)  # fields of an object that it makes and returns
+
+
+def extend(origin: Origin, selector: str) -> Origin | None:
+    """One selector further; None where the path would grow without end."""
+    root, path, const = origin
+    if path:
+        last = path[-1]
+        if last == "&" and selector == "*":
+            return root, path[:-1], const
+        if last == "#":
+            return origin
+        if last == "~" and selector == "~":
+            return origin
+    if len(path) >= DEEPEST:
+        return None
+    return root, (*path, selector), const
+
+
+def select(value: Iterable[Origin], selector: str) -> Value:
+    return frozenset(o for o in (extend(origin, selector) for origin in value) if o is not None)
+
+
+def constant(value: Value) -> Value:
+    """The same places, reached as const."""
+    return frozenset((root, path, True) for root, path, _ in value)
+
+
+def mutable(value: Value) -> Value:
+    return frozenset((root, path, False) for root, path, _ in value)
+
+
+def loaded(path: Path) -> bool:
+    """Whether this is what was read from a tensor's data, and so no place in it."""
+    return any(a == "@" and b == "*" for a, b in zip(path, path[1:], strict=False)) or "#" in path

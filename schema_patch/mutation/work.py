@@ -1,0 +1,77 @@
+"""The inference over all operators of a tree, shared between processes. Knows the other rooms; judges nothing."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Sequence
+
+from . import models, operators
+from .flow import Summaries
+from .index import Index
+from .infer import Inference, Inferred
+from .mask import Macro
+from .operators import Operator
+from .tree import Tree, processes
+
+Step = Callable[[str], None]
+RECURSION = 20_000
+# What a forked process finds; it is never sent.
+_shared: list[tuple[Inference, Sequence[Operator]]] = []
+
+
+def operators_of(tree: Tree, index: Index) -> list[Operator]:
+    """Every operator that the tree registers, with its implementations."""
+    macros: dict[str, Macro] = {
+        name: definitions[-1][1]
+        for name, definitions in index.macros.items()
+        if any(m.parameters and operators.IMPL_MACRO.search(m.body) for _, m in definitions)
+    }
+    sources = [(file.index.path, file.source) for file in tree.files if file.source]
+    extra = [
+        implementation
+        for path in (file.index.path for file in tree.files if macros and file.index.registers)
+        for implementation in operators.through_macros(index.text(path).data, path, macros)
+    ]
+    return operators.match(sources, extra)
+
+
+def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) -> list[Inferred]:
+    """What each operator does, in order. Operators of one file share a process, and so what was learnt of its callees."""
+    inference = Inference(index, Summaries(index, models.load()))
+    groups = _groups(found, processes() * 4)
+    results: dict[int, Inferred] = {}
+    if len(found) < 8 or processes() == 1:
+        for group in groups:
+            results |= _group(inference, found, group)
+    else:
+        _shared.append((inference, found))
+        try:
+            with multiprocessing.get_context("fork").Pool(processes()) as pool:
+                for part in pool.imap_unordered(_forked, groups):
+                    for number in part:
+                        step(found[number].op)
+                    results |= part
+        finally:
+            _shared.pop()
+    return [results[number] for number in range(len(found))]
+
+
+def _groups(found: Sequence[Operator], count: int) -> list[list[int]]:
+    order = sorted(range(len(found)), key=lambda n: (found[n].location.path, n))
+    size = max(1, -(-len(order) // count))
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def _group(inference: Inference, found: Sequence[Operator], group: Sequence[int]) -> dict[int, Inferred]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION))
+    try:
+        return {n: inference.operator(found[n].schema, found[n].implementations) for n in group}
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _forked(group: list[int]) -> dict[int, Inferred]:
+    inference, found = _shared[-1]
+    return _group(inference, found, group)

@@ -1,0 +1,112 @@
+"""Which findings a project has accepted: comments in its sources, and a baseline file. Pure; reads no disk.
+
+A comment stands on the line of the finding or on the one before it, in C++ or Python:
+
+    // schema-patch: ignore[SP101] the reason
+
+A baseline lists findings by code, operator, file and argument, not by line, so that code above them may move.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from .model import Finding, Location, Severity, ToolError
+
+COMMENT = re.compile(rb"(?://|#|/\*)\s*schema-patch:\s*ignore\[([A-Z0-9, ]*)\][ \t]*([^\n]*)")
+CODES = re.compile(r"[A-Z]{2}\d{3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """One comment."""
+
+    location: Location
+    codes: frozenset[str]
+    reason: str
+
+
+def read(path: str, data: bytes) -> list[Suppression]:
+    """The suppressions of one file."""
+    found = []
+    for match in COMMENT.finditer(data):
+        line = data.count(b"\n", 0, match.start()) + 1
+        column = match.start() - (data.rfind(b"\n", 0, match.start()) + 1) + 1
+        reason = match[2].decode("utf-8", "replace").removesuffix("*/").strip()
+        found.append(Suppression(Location(path, line, column), frozenset(CODES.findall(match[1].decode())), reason))
+    return found
+
+
+def apply(findings: Iterable[Finding], files: Mapping[str, bytes]) -> tuple[list[Finding], int]:
+    """The findings that no comment suppresses, with those about the comments themselves; and how many were suppressed."""
+    comments = [comment for path, data in files.items() for comment in read(path, data)]
+    by_place = {(c.location.path, c.location.line + below): c for c in comments for below in (1, 0)}
+    used: set[Suppression] = set()
+    kept: list[Finding] = []
+    suppressed = 0
+    for finding in findings:
+        comment = by_place.get((finding.location.path, finding.location.line))
+        if comment and finding.code in comment.codes:
+            used.add(comment)
+            suppressed += 1
+        else:
+            kept.append(finding)
+    for comment in comments:
+        if comment not in used:
+            message = f"suppresses nothing: no finding {' or '.join(sorted(comment.codes)) or 'of a code it names'} here"
+            kept.append(Finding("SP109", comment.location, "", message, Severity.WARNING))
+        elif not comment.reason:
+            kept.append(Finding("SP109", comment.location, "", "a suppression without a reason", Severity.WARNING))
+    return kept, suppressed
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
+    """One accepted finding. `path` is relative to the baseline file; `subject` is what the message quotes."""
+
+    code: str
+    op: str
+    path: str
+    subject: str
+
+
+class _Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    findings: tuple[Entry, ...]
+
+
+def entry(finding: Finding, folder: str) -> Entry:
+    """A finding as a baseline keeps it; `folder` is the one that the baseline stands in."""
+    path = os.path.relpath(finding.location.path, folder or ".").replace(os.sep, "/")
+    named = re.findall(r"'(\w+)'", finding.message.split(" at ")[0].split(": ")[0])
+    return Entry(finding.code, finding.op, path, " ".join(sorted(set(named))))
+
+
+def write(findings: Iterable[Finding], path: str) -> bytes:
+    """The bytes of a baseline that accepts these findings."""
+    entries = tuple(sorted(entry(finding, os.path.dirname(path)) for finding in findings))
+    return msgspec.json.format(msgspec.json.encode(_Baseline(1, entries)), indent=2) + b"\n"
+
+
+def new(findings: Iterable[Finding], data: bytes, path: str) -> tuple[list[Finding], list[Entry]]:
+    """The findings that the baseline does not accept, and its entries that are found no more. Raises ToolError."""
+    try:
+        known = msgspec.json.decode(data, type=_Baseline)
+    except msgspec.MsgspecError as error:
+        raise ToolError(f"expected a baseline as --write-baseline makes it: {error}", path) from error
+    if known.version != 1:
+        raise ToolError(f"expected a baseline of version 1, found {known.version}: write it anew", path)
+    left = Counter(known.findings)
+    kept = []
+    for finding in findings:
+        key = entry(finding, os.path.dirname(path))
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            kept.append(finding)
+    return kept, sorted(left.elements())

@@ -1,4 +1,6 @@
-"""Chooses how the native extension `esimd_ops._C` is built; all else about the package is in pyproject.toml.
+"""Chooses how the native extension `esimd_ops._C` is built, and with it what the package depends on.
+
+All else about the package is in pyproject.toml.
 
     none  pure Python: no torch, no C++ compiler, or no SYCL runtime
     host  g++ and the SYCL runtime of the PyPI package intel-sycl-rt; operators run on CPU tensors
@@ -22,13 +24,25 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent
 TOOLCHAIN = "2025.3"  # the oneAPI release whose libsycl.so.8 and compiler front end the sources are written for
+RUNTIME = "libsycl.so.8"
 MODES = ("xpu", "host", "none")
+# torch is not among them in a pure build: which build of it is installed is never a resolver's choice.
+DEPENDENCIES = (
+    "click>=8.1",
+    "msgspec>=0.19",
+    "rich>=13",
+    "tomli>=2; python_version < '3.11'",
+    "tree-sitter==0.26.1",
+    "tree-sitter-cpp==0.23.4",
+    "zstandard>=0.22",
+)
 
 
 class Environment(NamedTuple):
     """What the machine offers; None where it offers nothing."""
 
-    torch: str | None = None
+    torch: str | None = None  # version
+    site_packages: str | None = None  # where torch and its headers are
     torch_has_xpu: bool = False
     cxx: str | None = None
     icpx: str | None = None  # version
@@ -43,6 +57,7 @@ class Plan(NamedTuple):
 
     mode: str
     reason: str
+    dependencies: tuple[str, ...] = DEPENDENCIES
     sources: tuple[str, ...] = ()
     macros: tuple[tuple[str, str | None], ...] = ()
     include_dirs: tuple[str, ...] = ()
@@ -92,7 +107,7 @@ def build_plan(env: Environment) -> Plan:
         macros=(("ESIMD_OPS_KERNEL_SOURCES_DIGEST", f'"{kernel_sources_digest()}"'),),
         include_dirs=(str(ROOT / "csrc"), str(ROOT)),
         # Host code checks and launches: the kernels do the work. -g0: the interpreter may ask for debug information.
-        cxx_args=("-O1", "-g0", "-Wall", "-Wextra", f"-ffile-prefix-map={ROOT}=.", f"-Wa,-I{ROOT / 'csrc'}"),
+        cxx_args=("-O1", "-g0", "-Wall", "-Wextra", *path_maps(env), f"-Wa,-I{ROOT / 'csrc'}"),
         # Relative, so that a wheel finds torch and the runtime in whatever environment it lands in.
         link_args=("-Wl,--enable-new-dtags,-rpath,$ORIGIN/../torch/lib:$ORIGIN/../../..",),
     )
@@ -100,14 +115,48 @@ def build_plan(env: Environment) -> Plan:
         embedding = "csrc/kernel_sources.cpp"  # there is no front end at run time to read them
         return plan._replace(
             sources=tuple(s for s in plan.sources if s != embedding) + tuple(device_side),
-            macros=(*plan.macros, ("ESIMD_OPS_XPU", None)),
-            sycl_args=("-DESIMD_OPS_AHEAD_OF_TIME", "-O2"),
+            # Its XPU half is in the local part of the version: a +cpu build of the same number does not fit.
+            dependencies=(*DEPENDENCIES, f"torch=={env.torch}"),
+            # The host's compiler sees SYCL's headers too, in runtime.cpp, which has no device code.
+            macros=(*plan.macros, ("ESIMD_OPS_XPU", None), ("SYCL_DISABLE_FSYCL_SYCLHPP_WARNING", None)),
+            sycl_args=("-DESIMD_OPS_AHEAD_OF_TIME", "-O2", *path_maps(env)),
+            library_dirs=tuple(filter(None, (env.sycl_library,))),
         )
+    runtime = (f"{name}=={TOOLCHAIN}.*" for name in ("intel-sycl-rt", "intel-opencl-rt"))
     return plan._replace(
+        dependencies=(*DEPENDENCIES, f"torch=={env.torch.partition('+')[0]}", *runtime),
         cxx_args=(*plan.cxx_args, "-isystem", env.sycl_include),
         library_dirs=(env.sycl_library,),
-        link_args=(*plan.link_args, "-l:libsycl.so.8"),
+        link_args=(*plan.link_args, f"-l:{RUNTIME}"),
     )
+
+
+def path_maps(env: Environment) -> tuple[str, ...]:
+    """Compiler arguments that keep paths of this machine out of the binary; of several that fit, the last counts."""
+    return (
+        f"-ffile-prefix-map={ROOT}=.",
+        *([f"-ffile-prefix-map={env.site_packages}=site-packages"] if env.site_packages else []),
+    )
+
+
+def own_search_path(words: list[str], configured: str) -> list[str]:
+    """A linker command without the run paths that the interpreter was itself linked with: no wheel's business."""
+    of_interpreter = {word for word in shlex.split(configured) if word.startswith("-Wl,-rpath,")}
+    return [word for word in words if word not in of_interpreter]
+
+
+def apart(sources: list[str], objects: list[str]) -> list[str]:
+    """Object names by which a family's host side and device side, both called norm.o, are two files."""
+    device_side = [str(source).endswith(".sycl") for source in sources]
+    return [f"{name[:-2]}.sycl.o" if other else name for name, other in zip(objects, device_side, strict=True)]
+
+
+def wrong_runtime(needed: tuple[str, ...]) -> str | None:
+    """What is wrong with the SYCL runtime that a library needs, or None."""
+    found = [name for name in needed if re.match(r"libsycl\b.*\.so", name)]
+    if found == [RUNTIME]:
+        return None
+    return f"expected to need {RUNTIME} and no other SYCL runtime, found {', '.join(found) or 'none'}"
 
 
 def kernel_sources_digest() -> str:
@@ -127,20 +176,23 @@ def inspect_machine() -> Environment:
     # torch's builder looks for ninja here, also when the environment is not activated.
     os.environ["PATH"] = os.pathsep.join((sysconfig.get_paths()["scripts"], os.environ.get("PATH", "")))
 
-    torch_version, torch_has_xpu = None, False
-    if importlib.util.find_spec("torch"):
+    torch_version, torch_has_xpu, site = None, False, None
+    forced = os.environ.get("ESIMD_OPS_BUILD") or None
+    if forced != "none" and importlib.util.find_spec("torch"):  # whose import takes its time
         import torch
 
         torch_version, torch_has_xpu = torch.__version__, torch.xpu._is_compiled()
+        site = str(Path(torch.__file__).parents[1])
     icpx = shutil.which("icpx")
     banner = subprocess.run([icpx, "--version"], capture_output=True, text=True, check=False).stdout if icpx else ""
     version = re.search(r"\d+\.\d+\.\d+", banner)
     env = Environment(
         torch=torch_version,
+        site_packages=site,
         torch_has_xpu=torch_has_xpu,
         cxx=shutil.which(shlex.split(os.environ.get("CXX") or "c++")[0]),
         icpx=version.group() if version else None,
-        forced=os.environ.get("ESIMD_OPS_BUILD") or None,
+        forced=forced,
     )
     for distribution in importlib.metadata.distributions(name="intel-sycl-rt"):
         for file in distribution.files or ():
@@ -157,7 +209,8 @@ def extension_arguments(plan: Plan) -> dict:
     """Arguments for setup(): the extension and the command that builds it."""
     if plan.mode == "none":
         return {}
-    from torch.utils.cpp_extension import BuildExtension, CppExtension, SyclExtension
+    from torch.utils import cpp_extension
+    from torch.utils.cpp_extension import CppExtension, SyclExtension
 
     if plan.mode == "xpu":
         os.environ.setdefault("TORCH_XPU_ARCH_LIST", "bmg")
@@ -169,12 +222,42 @@ def extension_arguments(plan: Plan) -> dict:
         sources=list(plan.sources),
         define_macros=list(plan.macros),
         include_dirs=list(plan.include_dirs),
-        library_dirs=list(plan.library_dirs),
+        # icpx finds its own runtime; the host's linker, which links the extension, must be told.
+        library_dirs=[*plan.library_dirs, *([f"{cpp_extension.SYCL_HOME}/lib"] if plan.mode == "xpu" else [])],
         extra_compile_args=flags,
         extra_link_args=[*plan.link_args, f"-Wl,-soname,_C{sysconfig.get_config_var('EXT_SUFFIX')}"],
         depends=sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("csrc/**/*.*")),
     )
-    return {"ext_modules": [extension], "cmdclass": {"build_ext": BuildExtension}}
+    return {"ext_modules": [extension], "cmdclass": {"build_ext": build_command(cpp_extension.BuildExtension)}}
+
+
+def build_command(base: type) -> type:
+    """torch's build_ext, with a look at what was linked: a library with the wrong runtime fails far from here."""
+
+    class Build(base):
+        def build_extensions(self) -> None:
+            for linker, variable in (("linker_so", "LDSHARED"), ("linker_so_cxx", "LDCXXSHARED")):
+                words = getattr(self.compiler, linker, None)
+                if words:
+                    kept = own_search_path(words, sysconfig.get_config_var(variable) or "")
+                    self.compiler.set_executable(linker, kept)
+            name_objects = self.compiler.object_filenames
+            self.compiler.object_filenames = lambda sources, *words, **more: apart(
+                sources, name_objects(sources, *words, **more)
+            )
+            super().build_extensions()
+
+        def build_extension(self, extension) -> None:
+            super().build_extension(extension)
+            sys.path.insert(0, str(ROOT))
+            from schema_patch import elf  # which needs the standard library alone
+
+            path = self.get_ext_fullpath(extension.name)
+            if why := wrong_runtime(elf.read(path, linked=True).needed):
+                Path(path).unlink()
+                raise SystemExit(f"esimd_ops: {path}: {why}")
+
+    return Build
 
 
 if __name__ == "__main__":
@@ -184,5 +267,7 @@ if __name__ == "__main__":
         plan = build_plan(inspect_machine())
     except ValueError as error:
         raise SystemExit(f"esimd_ops: {error}") from None
+    # What files in a wheel are dated with, the earliest it can hold: two builds of one commit are the same bytes.
+    os.environ.setdefault("SOURCE_DATE_EPOCH", "315532800")
     print(f"esimd_ops: build mode {plan.mode} ({plan.reason})", file=sys.stderr)
-    setup(**extension_arguments(plan))
+    setup(install_requires=list(plan.dependencies), **extension_arguments(plan))

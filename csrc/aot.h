@@ -14,5 +14,5 @@ bool register_aot_kernel(std::string_view name, sycl::kernel_id id);
 #define ESIMD_OPS_CONCAT_(a, b) a##b
 #define ESIMD_OPS_CONCAT(a, b) ESIMD_OPS_CONCAT_(a, b)
 #define ESIMD_OPS_AOT_KERNEL(name, ...)                                                         \
-  static const bool ESIMD_OPS_CONCAT(registered_, __COUNTER__) = esimd_ops::register_aot_kernel( \
-      name, sycl::ext::oneapi::experimental::get_kernel_id<__VA_ARGS__>());
+  [[maybe_unused]] static const bool ESIMD_OPS_CONCAT(registered_, __COUNTER__) =              \
+      esimd_ops::register_aot_kernel(name, sycl::ext::oneapi::experimental::get_kernel_id<__VA_ARGS__>());

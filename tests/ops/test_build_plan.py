@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from schema_patch import doctor, policy
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -84,6 +86,65 @@ def test_a_forced_mode_is_never_replaced(setup_py, host, forced, message):
 def test_the_run_path_is_relative(setup_py, host):
     plan = setup_py.build_plan(host)
     assert any("-rpath,$ORIGIN/../torch/lib:$ORIGIN/../../.." in argument for argument in plan.link_args)
+
+
+def test_what_a_build_depends_on(setup_py, host, xpu):
+    base = setup_py.DEPENDENCIES
+    assert setup_py.build_plan(host._replace(torch=None)).dependencies == base
+    assert not [name for name in base if name.startswith(("torch", "intel"))]
+    native = setup_py.build_plan(host).dependencies
+    assert native[len(base) :] == ("torch==2.13.0", "intel-sycl-rt==2025.3.*", "intel-opencl-rt==2025.3.*")
+    assert setup_py.build_plan(xpu).dependencies[len(base) :] == ("torch==2.13.0+xpu",)
+
+
+def test_no_path_of_the_machine_is_compiled_in(setup_py, host, xpu):
+    for env in (host, xpu):
+        plan = setup_py.build_plan(env._replace(site_packages="/env/site-packages"))
+        maps = [f"-ffile-prefix-map={setup_py.ROOT}=.", "-ffile-prefix-map=/env/site-packages=site-packages"]
+        for words in filter(None, (plan.cxx_args, plan.sycl_args)):
+            assert [word for word in words if "prefix-map" in word] == maps  # of several that fit, the last counts
+
+
+def test_the_interpreters_own_run_path_is_left_out(setup_py):
+    configured = "g++ -shared -Wl,-rpath,/opt/conda/lib -L/opt/conda/lib"
+    words = [*configured.split(), "-Wl,-rpath,/asked/for"]
+    assert setup_py.own_search_path(words, configured) == [
+        "g++",
+        "-shared",
+        "-L/opt/conda/lib",
+        "-Wl,-rpath,/asked/for",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("needed", "found"),
+    [
+        (("libc10.so", "libsycl.so.8"), None),
+        (("libc10.so",), "none"),
+        (("libsycl.so.9",), "libsycl.so.9"),
+        (("libsycl.so.8", "libsycl.so.9"), "libsycl.so.8, libsycl.so.9"),
+        (("libsycl.so.8", "libsycl-preview.so.8"), "libsycl.so.8, libsycl-preview.so.8"),
+    ],
+)
+def test_one_runtime_and_no_other(setup_py, needed, found):
+    why = setup_py.wrong_runtime(needed)
+    assert why == (found and f"expected to need libsycl.so.8 and no other SYCL runtime, found {found}")
+
+
+def test_the_two_sides_of_a_family_are_two_objects(setup_py):
+    sources = setup_py.build_plan(
+        setup_py.Environment("2.13.0+xpu", torch_has_xpu=True, cxx="c++", icpx="2025.3.2")
+    ).sources
+    objects = setup_py.apart(sources, [str(Path(source).with_suffix(".o")) for source in sources])
+    assert "csrc/gdn/gdn.o" in objects
+    assert "csrc/gdn/gdn.sycl.o" in objects
+    assert len(set(objects)) == len(sources)
+
+
+def test_setup_py_and_the_policies_are_of_one_mind(setup_py):
+    assert doctor.toolchain().compiler == setup_py.TOOLCHAIN
+    assert f"libsycl.so.{policy.load().sycl.major}" == setup_py.RUNTIME
+    assert f'"TORCH_XPU_ARCH_LIST", "{doctor.toolchain().arch}"' in (ROOT / "setup.py").read_text()
 
 
 def test_every_device_source_is_embedded_and_listed_for_the_ahead_of_time_build():

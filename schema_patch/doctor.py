@@ -1,0 +1,42 @@
+"""Facts of a toolchain -> what is wrong with it, line by line. Pure: every check is a function of toolchain.Facts.
+
+Knows what breaks a build or what it builds, from policies/toolchain.toml and runtime.toml. Looks at nothing itself.
+
+A line that is an error refuses the build: it would fail after an hour, or give a library that cannot be loaded, runs on
+no card here, or brings a second SYCL runtime into the process. A warning is a trap that some builds step into.
+"""
+
+from __future__ import annotations
+
+from . import checks_build, checks_sycl
+from .checks_build import fitting_jobs
+from .diagnosis import Check, Line, toolchain
+from .toolchain import Facts
+
+__all__ = ["PURPOSES", "Line", "examine", "fitting_jobs", "purpose_of", "toolchain"]
+
+PURPOSES = ("xpu", "host")
+CHECKS: tuple[Check, ...] = (
+    checks_build.torch,
+    checks_sycl.torch_runtime,
+    checks_sycl.compiler,
+    checks_sycl.runtimes,
+    checks_sycl.headers,
+    checks_sycl.arch_list,
+    checks_sycl.ocloc,
+    checks_build.build_tools,
+    checks_build.cpu_device,
+    checks_build.memory,
+    checks_build.stale_caches,
+)
+
+
+def purpose_of(facts: Facts) -> str:
+    """What this machine is most likely meant to build for: xpu where torch, a compiler or a card speak for it."""
+    xpu = (facts.torch and facts.torch.xpu) or "icpx" in facts.programs or facts.cards
+    return "xpu" if xpu else "host"
+
+
+def examine(facts: Facts, purpose: str) -> tuple[Line, ...]:
+    """All checks for a build for `xpu` (SYCL extensions, icpx) or `host` (C++ extensions, g++)."""
+    return tuple(line for check in CHECKS for line in check(facts, purpose))

@@ -16,6 +16,8 @@ from schema_patch import __version__
 from schema_patch.console import show, show_errors
 from schema_patch.model import ToolError
 
+from .graphs.command import graphs
+from .host.commands import host_build, races
 from .probe.command import probe
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -91,7 +93,8 @@ def check(
     return show(supervise.report(request, outcome, told, strict=strict), form)
 
 
-esimd_ops.add_command(probe)
+for command in (probe, graphs, host_build, races):
+    esimd_ops.add_command(command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,6 +9,7 @@ A graph that was compiled with an operator's old schema is served after the fix,
 from __future__ import annotations
 
 import getpass
+import math
 import mmap
 import os
 import re
@@ -18,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .model import Finding, Location, Severity, ToolError
+from .model import Checked, Finding, Location, Severity, ToolError
 
 # What a cache of each kind holds: one of these stands in it, or it is none and is left alone.
 MARKS = {
@@ -59,8 +60,16 @@ def places(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     yield "Triton", Path(environment.get("TRITON_CACHE_DIR") or home / ".triton" / "cache")
 
 
-def find(directories: Iterable[str], namespaces: Collection[str], environment: Mapping[str, str]) -> list[Cache]:
-    """The caches in these directories, or in the usual places. Raises ToolError for a directory that is no cache."""
+def find(
+    directories: Iterable[str],
+    namespaces: Collection[str],
+    environment: Mapping[str, str],
+    before: float = math.inf,
+) -> list[Cache]:
+    """The caches in these directories, or in the usual places. Raises ToolError for a directory that is no cache.
+
+    Operators are looked for in files older than `before`.
+    """
     given = [Path(directory) for directory in directories]
     found: list[Cache] = []
     for path in given:
@@ -69,12 +78,30 @@ def find(directories: Iterable[str], namespaces: Collection[str], environment: M
             raise ToolError(
                 "expected a compile cache of Inductor, vLLM or Triton, found none of their folders", str(path)
             )
-        found.append(read(kind, path, namespaces))
-    if not given:
-        found = [
-            read(kind, path, namespaces) for kind, path in places(environment) if path.is_dir() and any(path.iterdir())
-        ]
-    return found
+        found.append(read(kind, path, namespaces, before))
+    usual = [] if given else [place for place in places(environment) if _filled(place[1])]
+    return found + [read(kind, path, namespaces, before) for kind, path in usual]
+
+
+def older(caches: Iterable[Cache], rows: Iterable[Checked]) -> list[Finding]:
+    """Those of the caches that are older than a library and name an operator of it; `rows`: its operators."""
+    names, modified = _libraries(rows)
+    return judge(caches, names, modified)
+
+
+def stale(rows: Iterable[Checked], namespaces: Collection[str], environment: Mapping[str, str]) -> list[Finding]:
+    """The same for the caches in the usual places. Reads only files older than a library, none where there is none."""
+    names, modified = _libraries(rows)
+    return judge(find((), namespaces, environment, max(modified.values())), names, modified) if modified else []
+
+
+def _libraries(rows: Iterable[Checked]) -> tuple[dict[str, set[str]], dict[str, float]]:
+    """The operators of each library that is a file, and when it was written."""
+    names: dict[str, set[str]] = {}
+    for row in rows:
+        names.setdefault(row.location.path, set()).add(row.op)
+    modified = {path: os.path.getmtime(path) for path in names if os.path.isfile(path)}
+    return {path: names[path] for path in modified}, modified
 
 
 def kind_of(path: Path) -> str | None:
@@ -84,8 +111,15 @@ def kind_of(path: Path) -> str | None:
     return next((kind for kind, marks in MARKS.items() if any(any(path.glob(mark)) for mark in marks)), None)
 
 
-def read(kind: str, path: Path, namespaces: Collection[str]) -> Cache:
-    """Looks through every file of a cache for operators of these namespaces."""
+def _filled(path: Path) -> bool:
+    try:
+        return any(path.iterdir())
+    except OSError:  # not there, or another user's
+        return False
+
+
+def read(kind: str, path: Path, namespaces: Collection[str], before: float = math.inf) -> Cache:
+    """Looks through every file of a cache that is older than `before` for operators of these namespaces."""
     pattern = re.compile(
         rb"\b(" + b"|".join(re.escape(n.encode()) for n in sorted(namespaces)) + rb")(?:::|\.)([A-Za-z_]\w*)"
     )
@@ -97,7 +131,7 @@ def read(kind: str, path: Path, namespaces: Collection[str]) -> Cache:
             file = os.path.join(folder, name)
             try:
                 stat = os.lstat(file)
-                operators |= _operators(file, stat.st_size, pattern)
+                operators |= _operators(file, stat.st_size, pattern) if stat.st_mtime < before else set()
             except OSError:  # caches change under our hands, and may hold another user's files
                 unreadable += 1
                 continue

@@ -5,22 +5,20 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was verified). Data
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from difflib import diff_bytes, unified_diff
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import __version__, commands_serving
+from . import __version__, commands_audit, commands_build, commands_serving
 from .commands_verify import verify_schemas
 from .console import FORMAT, STRICT, progress, show, show_errors, split
 from .console import strict as strict_report
 from .model import ToolError, Verdict
 
 if TYPE_CHECKING:
-    from .patch import FilePlan, Plan
+    from .patch import FilePlan, Plan, Unit
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 OPS = click.option(
@@ -49,7 +47,9 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
     wanted = _names(ops, known)
     with progress("reading") as step:
         units, errors = tree.read(paths, known, step)
-    return show(strict_report(patch.report(units, wanted, errors), strict), form)
+        findings, more = tree.read_python(paths, patch.gone(units, wanted), step)
+    report = patch.report(units, wanted, [*errors, *more], findings)
+    return show(strict_report(report, strict), form)
 
 
 @schema_patch.command()
@@ -61,7 +61,7 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
     default="alias",
     show_default=True,
     help="What an operator that hands its output back returns after the change: alias, the published fix, which "
-    "torch.compile cannot trace without the guard; or void, which it can (callers must not use the return).",
+    "torch.compile cannot trace without the guard; or void, which it can. Python callers and fakes at PATH follow.",
 )
 @DIFF
 @FORMAT
@@ -73,7 +73,7 @@ def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, diff: bool
     def plan(units: Any, known: Any, wanted: Any) -> Plan:
         return patch.annotate_all(units, known, Returns(returns), wanted)
 
-    return _rewrite(paths, ops, diff, form, plan, judge=True)
+    return _rewrite(paths, ops, diff, form, plan, judge=True, python=returns == "void")
 
 
 @schema_patch.command()
@@ -102,6 +102,9 @@ def revert(path: str) -> int:
     return 2 if errors else 0
 
 
+schema_patch.add_command(commands_build.doctor)
+schema_patch.add_command(commands_build.rebuild)
+schema_patch.add_command(commands_audit.audit)
 schema_patch.add_command(commands_serving.caches)
 schema_patch.add_command(commands_serving.splitting_ops)
 
@@ -137,7 +140,14 @@ def _run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
 
 
 def _rewrite(
-    paths: tuple[str, ...], ops: tuple[str, ...], diff: bool, form: str, make: Callable[..., Plan], *, judge: bool
+    paths: tuple[str, ...],
+    ops: tuple[str, ...],
+    diff: bool,
+    form: str,
+    make: Callable[..., Plan],
+    *,
+    judge: bool,
+    python: bool = False,
 ) -> int:
     """The common course of apply and strip, one journal a path: read, plan, write, read again, judge."""
     from . import patch, table, tree
@@ -147,46 +157,76 @@ def _rewrite(
     known = table.load()
     wanted = _names(ops, known)
     troubles: list[ToolError] = []
-    changes: list[Any] = []
+    done: list[FilePlan] = []
+    before: list[Unit] = []
+    after: list[Unit] = []
     for path in paths:
         with progress("reading") as step:
             units, errors = tree.read([path], known, step)
         plan = make(units, known, wanted)
-        troubles += [*errors, *plan.errors]
-        if diff:
-            for planned in plan.files:
-                click.echo(_diff(planned), nl=False)  # bytes, so that `patch` takes it whatever the encoding
-        elif plan.files:
-            done: list[FilePlan] = []
-            try:
-                troubles += tree.write(plan, path, done)
-            except KeyboardInterrupt:
-                message = (
-                    f"interrupted: {len(done)} of {len(plan.files)} files written, each whole; take them back with"
-                )
-                click.echo(f"{message} `schema-patch revert {path}`", err=True)
-                return 2
-            changes += [change for planned in done for change in planned.changes]
-    if form == "text" and not diff:
-        _changes(changes)
+        before += units
+        after += plan.after
+        troubles += errors
+        if not _carry_out(plan, path, diff, done, troubles):
+            return 2
     if not judge:
+        if not diff:
+            _changes(done)
         show_errors(troubles)
         return 2 if troubles else 0
     with progress("checking") as step:
         units, errors = tree.read(paths, known, step)
+        gone = patch.gone(after if diff else units, wanted, before) if python else []
+        for path in paths:
+            if not _carry_out(tree.plan_python(path, gone, step), path, diff, done, troubles):
+                return 2
+        findings, more = tree.read_python(paths, patch.gone(units, wanted, before), step)
+    if form == "text" and not diff:
+        _changes(done)
     told = {str(error) for error in troubles}
-    report = patch.report(units, wanted, [*troubles, *(error for error in errors if str(error) not in told)])
+    troubles += [error for error in (*errors, *more) if str(error) not in told]
+    report = patch.report(units, wanted, troubles, findings)
     return show(report, form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
 
 
-def _changes(changes: Sequence[Any]) -> None:
+def _carry_out(plan: Plan, path: str, diff: bool, done: list[FilePlan], troubles: list[ToolError]) -> bool:
+    """Shows a plan or writes it, adding to `done` and `troubles`. False where the user interrupted it."""
+    from . import tree
+    from .report import finding_line
+
+    troubles += plan.errors
+    if diff:
+        for planned in plan.files:
+            click.echo(_diff(planned), nl=False)  # bytes, so that `patch` takes it whatever the encoding
+        for finding in plan.left:
+            click.echo(finding_line(finding), err=True)
+        return True
+    written: list[FilePlan] = []
+    try:
+        troubles += tree.write(plan, path, written) if plan.files else []
+    except KeyboardInterrupt:
+        message = f"interrupted: {len(written)} of {len(plan.files)} files written, each whole; take them back with"
+        click.echo(f"{message} `schema-patch revert {path}`", err=True)
+        return False
+    done += written
+    return True
+
+
+def _changes(done: Sequence[FilePlan]) -> None:
+    changes = [change for planned in done for change in planned.changes]
     for change in changes:
         click.echo(f"{change.location}: {change.op}")
         click.echo(f"  - {_one_line(change.before)}")
         click.echo(f"  + {_one_line(change.after)}")
         if change.judgement.verdict is Verdict.NEEDS_GUARD:
             click.echo("    its result cannot be traced by torch.compile without the guard")
+    answered = [finding for planned in done for finding in planned.answered]
+    for finding in answered:
+        what = "returns nothing now" if finding.code == "SP006" else "is followed by its buffer now"
+        click.echo(f"{finding.location}: {finding.op}: {what}")
     click.echo(f"{len(changes) or 'no'} operator{'' if len(changes) == 1 else 's'} changed", err=True)
+    if answered:
+        click.echo(f"{len(answered)} place{'' if len(answered) == 1 else 's'} in Python changed", err=True)
 
 
 def _one_line(text: str) -> str:
@@ -194,11 +234,9 @@ def _one_line(text: str) -> str:
 
 
 def _diff(planned: FilePlan) -> bytes:
-    """A unified diff; lines end at line feeds alone, as they do for `patch`."""
-    before, after = (re.findall(rb"[^\n]*\n|[^\n]+", data) for data in (planned.file.data, planned.new))
-    path = planned.file.path.encode()
-    lines = diff_bytes(unified_diff, before, after, b"a/" + path, b"b/" + path)
-    return b"".join(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in lines)
+    from .difftext import unified
+
+    return unified(planned.file.data, planned.new, planned.file.path)
 
 
 def _names(ops: Iterable[str], known: Any) -> frozenset[str]:

@@ -81,14 +81,7 @@ def _older_than(found: list[Cache], paths: tuple[str, ...]) -> list[Finding]:
     from . import caches as store
     from . import survey, table
 
-    if not paths:
-        return []
-    report = survey.survey(paths, table=table.load())
-    names: dict[str, set[str]] = {}
-    for row in report.checked:
-        names.setdefault(row.location.path, set()).add(row.op)
-    modified = {path: os.path.getmtime(path) for path in names if os.path.exists(path)}
-    return store.judge(found, {path: ops for path, ops in names.items() if path in modified}, modified)
+    return store.older(found, survey.survey(paths, table=table.load()).checked) if paths else []
 
 
 def _line(cache: Cache) -> str:

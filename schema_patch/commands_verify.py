@@ -105,7 +105,7 @@ def _survey(
     include_all: bool,
     step: Steps,
 ) -> Report:
-    from . import parity, survey, table
+    from . import caches, parity, survey, table
 
     report, found = survey.survey_and_facts(
         paths, require=require, sycl=sycl, devices=devices, include_all=include_all, progress=step, expect=step.expect
@@ -120,6 +120,9 @@ def _survey(
                 tuple(errors),
             ),
         )
+    report = _joined(
+        report, Report(findings=tuple(caches.stale(report.checked, table.load().all_namespaces, os.environ)))
+    )
     if parity_device:
         for more in parity.check(found.judged, table.load(), parity_device, step):
             report = _joined(report, more)

@@ -1,11 +1,11 @@
-"""Source files on disk: find them, read them, write them whole or not at all. Knows no C++."""
+"""Source files on disk: find them, read them, write them whole or not at all. Knows neither C++ nor Python."""
 
 from __future__ import annotations
 
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from .model import ToolError
 SUFFIXES = frozenset(
     ".c .cc .cpp .cxx .c++ .cu .cuh .h .hh .hpp .hxx .h++ .hip .inc .inl .ipp .mm .sycl .tpp .txx".split()
 )  # fmt: skip
+PYTHON = frozenset({".py"})
 SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".tox"})
 
 
@@ -27,13 +28,17 @@ class SourceFile:
     data: bytes
 
 
-def find(root: str) -> Iterator[str]:
-    """The C++ files at a path, sorted; a file named by the user is taken whatever its suffix. Raises ToolError."""
+def find(root: str, suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:
+    """The files at a path with these suffixes, sorted. Raises ToolError.
+
+    A file named by the user is C++ whatever its suffix, unless that is one of Python's.
+    """
     if not os.path.exists(root):
         broken = os.path.islink(root)
         raise ToolError("the symbolic link leads nowhere" if broken else "no such file or directory", root)
     if not os.path.isdir(root):
-        yield root
+        if (os.path.splitext(root)[1].lower() in PYTHON) == (suffixes is PYTHON):
+            yield root
         return
     real_root = os.path.realpath(root)
     for folder, folders, names in os.walk(root, onerror=_raise):
@@ -44,7 +49,7 @@ def find(root: str) -> Iterator[str]:
                 raise ToolError("the symbolic link leads to a directory out of the tree: name it to have it read", link)
         for name in sorted(names):
             path = os.path.join(folder, name)
-            if os.path.splitext(name)[1].lower() not in SUFFIXES:
+            if os.path.splitext(name)[1].lower() not in suffixes:
                 continue
             if os.path.islink(path) and not os.path.realpath(path).startswith(real_root + os.sep):
                 if os.path.exists(path):  # a tool that is given a tree must not write outside it
@@ -53,7 +58,7 @@ def find(root: str) -> Iterator[str]:
             yield path
 
 
-def read(path: str) -> SourceFile:
+def read(path: str, what: str = "C++ source") -> SourceFile:
     """Reads a text file. Raises ToolError where it cannot be read or is binary."""
     real = Path(os.path.realpath(path))
     try:
@@ -68,7 +73,7 @@ def read(path: str) -> SourceFile:
     except OSError as error:
         raise ToolError(f"cannot read: {error.strerror}", path) from error
     if b"\0" in data:
-        raise ToolError("expected C++ source, found a binary file (it holds NUL bytes)", path)
+        raise ToolError(f"expected {what}, found a binary file (it holds NUL bytes)", path)
     return SourceFile(path, real, data)
 
 

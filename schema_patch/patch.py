@@ -22,6 +22,7 @@ from . import annotate, cpp, edits, rules, schema, strays
 from .annotate import Returns, TextEdit
 from .files import SourceFile
 from .model import Checked, Edit, Effect, Finding, Location, Report, Severity, Span, ToolError, Verdict
+from .pycalls import Gone
 from .rules import Judgement
 from .schema import Schema, SchemaError
 from .table import Table
@@ -72,15 +73,18 @@ class FilePlan:
     file: SourceFile
     new: bytes
     edits: tuple[Edit, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[Change, ...] = ()
+    answered: tuple[Finding, ...] = ()  # findings in Python that the new bytes answer
 
 
 @dataclass
 class Plan:
-    """New bytes for a tree; `errors` says which operators cannot be changed, and why."""
+    """New bytes for a tree; `errors` says what cannot be changed, and why, `after` what the C++ files hold then."""
 
     files: list[FilePlan] = field(default_factory=list)
     errors: list[ToolError] = field(default_factory=list)
+    after: list[Unit] = field(default_factory=list)
+    left: list[Finding] = field(default_factory=list)  # in Python, to be put right by hand
 
 
 def examine(file: SourceFile, table: Table) -> Unit:
@@ -112,8 +116,13 @@ def examine(file: SourceFile, table: Table) -> Unit:
     return Unit(file, source, tuple(operators), tuple(findings), tuple(errors))
 
 
-def report(units: Iterable[Unit], ops: Collection[str] = (), errors: Iterable[ToolError] = ()) -> Report:
-    """The verdicts on every operator (or those of `ops`) of these files."""
+def report(
+    units: Iterable[Unit],
+    ops: Collection[str] = (),
+    errors: Iterable[ToolError] = (),
+    python: Iterable[Finding] = (),
+) -> Report:
+    """The verdicts on every operator (or those of `ops`) of these files; `python`: what was found in their callers."""
     checked: list[Checked] = []
     findings: list[Finding] = []
     failed = list(errors)
@@ -137,7 +146,7 @@ def report(units: Iterable[Unit], ops: Collection[str] = (), errors: Iterable[To
                 findings.append(Finding(judgement.code, where, op, judgement.reason, judgement.severity, tuple(edit)))
     absent -= {finding.op for finding in findings}
     failed += [ToolError(f"{op}: asked for, but not registered in these files") for op in sorted(absent)]
-    return Report(tuple(checked), tuple(findings), tuple(failed))
+    return Report(tuple(checked), (*findings, *python), tuple(failed))
 
 
 def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Collection[str] = ()) -> Plan:
@@ -225,6 +234,7 @@ def _finish(
         rows = [row for row in wanted if row[0] is unit]
         made = [edit for _, operator, text_edits in rows for edit in _byte_edits(operator, text_edits)]
         made += _wrap_edits(unit, wraps.get(path, ()))
+        plan.after.append(unit)
         if not made:
             continue
         new = edits.apply(unit.file.data, made)
@@ -235,6 +245,24 @@ def _finish(
             plan.errors.append(error)
             continue
         plan.files.append(FilePlan(unit.file, new, tuple(made), changes))
+        plan.after[-1] = after
+
+
+def gone(after: Sequence[Unit], ops: Collection[str] = (), before: Sequence[Unit] = ()) -> list[Gone]:
+    """The operators that hand an argument back, all of whose schemas say `-> ()`: their results may not be used.
+
+    `before`: the files as they were, where an operator may have returned more than the one argument.
+    """
+    more = {o.key for unit in before for o in unit.operators if len(o.schema.returns) > 1}
+    returning = {o.key for unit in after for o in unit.operators if o.schema.returns}
+    found: dict[tuple[str | None, str], Gone] = {}
+    for operator in (o for unit in after for o in unit.operators):
+        buffer = operator.effect.returned_argument if operator.effect else None
+        if buffer and operator.key not in returning and (not ops or operator.schema.op in ops):
+            arguments = tuple(arg.name for arg in operator.schema.args)
+            told = None if operator.key in more else buffer
+            found[operator.key] = Gone(*operator.key, arguments, told, operator.schema.overload)
+    return list(found.values())
 
 
 def _proved(before: Unit, after: Unit, rows: Wanted) -> tuple[Change, ...]:

@@ -1,14 +1,16 @@
-"""Source trees on disk: reads them for patch.py, writes its plans, and keeps the journal."""
+"""Source trees on disk: reads them for patch.py and pywrap.py, writes their plans, and keeps the journal."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from . import files, journal, patch
-from .model import ToolError
+from . import files, journal, patch, pycalls, pywrap
+from .model import Finding, ToolError
 from .patch import FilePlan, Plan, Unit
+from .pycalls import Gone, Outside
+from .pyhandles import Handles
 from .table import Table
 
 Progress = Callable[[str], None]
@@ -34,6 +36,60 @@ def read(paths: Iterable[str], table: Table, progress: Progress = lambda _: None
         except ToolError as error:
             errors.append(error)
     return units, errors
+
+
+def read_python(
+    paths: Iterable[str], gone: Collection[Gone], progress: Progress = lambda _: None
+) -> tuple[list[Finding], list[ToolError]]:
+    """What Python code at these paths makes of operators that return nothing any more. Without any, reads nothing."""
+    findings: list[Finding] = []
+    errors: list[ToolError] = []
+    for root in paths if gone else ():
+        found, outside = _python(root, gone, errors, progress)
+        for file in found:
+            try:
+                findings += pywrap.judge(file.data, file.path, gone, outside)
+            except ToolError as error:  # noqa: PERF203  the next file is done all the same
+                errors.append(error)
+    return findings, errors
+
+
+def plan_python(root: str, gone: Collection[Gone], progress: Progress = lambda _: None) -> Plan:
+    """New bytes for the Python files at a path that use results which are gone."""
+    plan = Plan()
+    if not gone:
+        return plan
+    found, outside = _python(root, gone, plan.errors, progress)
+    for file in found:
+        try:
+            new, made, findings = pywrap.rewrite(file.data, file.path, gone, outside)
+        except ToolError as error:
+            plan.errors.append(error)
+            continue
+        plan.left += [finding for finding in findings if not finding.fixable]
+        if made:
+            plan.files.append(FilePlan(file, new, made, (), tuple(f for f in findings if f.fixable)))
+    return plan
+
+
+def _python(
+    root: str, gone: Collection[Gone], errors: list[ToolError], progress: Progress
+) -> tuple[list[files.SourceFile], Outside]:
+    """The Python files at a path that may have to do with these operators, each once, and what their imports give."""
+    found: dict[Path, files.SourceFile] = {}
+    try:
+        for path in files.find(root, files.PYTHON):
+            progress(path)
+            try:
+                file = files.read(path, "Python")
+                found.setdefault(file.real, file)
+            except ToolError as error:
+                errors.append(error)
+    except ToolError as error:
+        errors.append(error)
+    handles = Handles({file.path: file.data for file in found.values()})
+    others = handles.other_names(gone)
+    return [file for file in found.values() if pycalls.may_matter(file.data, gone, others)], handles.paths
 
 
 def write(plan: Plan, root: str, done: list[FilePlan]) -> list[ToolError]:

@@ -1,4 +1,13 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))  # for `elf_files`
+
+
+@pytest.fixture(autouse=True)
+def no_compile_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """verify-schemas looks at the compile caches of whoever runs it: here there are none."""
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "VLLM_CACHE_ROOT", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "no-caches" / name))

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from elf_files import build
 
 from schema_patch import caches, cli
 from schema_patch.model import ToolError
@@ -88,6 +89,37 @@ def test_older_than_the_binary(home: Path) -> None:
         binaries,
         {**dict.fromkeys(binaries, now - 10)},
     )
+
+
+def test_verify_schemas_warns_of_a_stale_cache(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Planted: a graph from before the library. Not one from after it, nor of another library, nor without a cache."""
+    text = "esimd_rms_norm(Tensor input, Tensor(a!) output, Tensor weight, float eps) -> ()"
+    library = build(home / "site", [text])
+    words = [str(home / "site"), "--format", "json"]
+
+    def stale() -> list[tuple[str, str]]:
+        assert cli.main_verify(words) == 0
+        found = json.loads(capsys.readouterr().out)["findings"]
+        assert {f["severity"] for f in found} <= {"warning"}
+        return [(f["code"], f["path"]) for f in found]
+
+    now = library.stat().st_mtime
+    graph = home / "inductor/fxgraph/ab/key/entry"
+    for file in home.joinpath("inductor").rglob("*"):
+        os.utime(file, (now + 10, now + 10))
+    assert stale() == []
+    os.utime(graph, (now - 10, now - 10))
+    assert stale() == [("SP301", str(home / "inductor"))]
+    assert cli.main_verify([*words, "--strict"]) == 1
+    capsys.readouterr()
+    graph.write_bytes(b"torch.ops.custom_esimd_kernels_vllm.esimd_gemv_int4.default")
+    os.utime(graph, (now - 10, now - 10))
+    assert stale() == []
+    graph.write_bytes(GRAPH)
+    os.utime(graph, (now - 10, now - 10))
+    for cache in caches.find((), {"x"}, os.environ):
+        caches.purge(cache)
+    assert stale() == []
 
 
 def test_splitting_ops(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,322 @@
+"""What the names in a Python module stand for, as far as its text tells. Pure: reads no file, imports and runs nothing.
+
+Knows Python's scopes, not its flow: a name stands for everything that its scope binds it to. What the text does not
+tell (a parameter, the result of a call) is unknown, and said to be.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass, field
+from itertools import islice, product
+from math import prod
+from typing import TypeGuard
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+OPENS = frozenset({*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
+BINDS = frozenset(
+    {ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem,
+     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.Import,
+     ast.ImportFrom}
+)  # fmt: skip
+NONE: frozenset[ast.AST] = frozenset()
+
+UNKNOWN = "?"  # a path that the text does not tell
+ANY = "*"  # a piece of text, or of a path, that is computed
+MANY, DEEP = 64, 50  # texts that one expression may stand for, and names behind names: beyond, it is not told
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """An element of something that a loop goes through, or one part of it."""
+
+    iterable: ast.expr
+    part: int | None = None
+
+
+Leaf = ast.expr | Function | str | None  # an expression that is no name, a function, a path from an import, unknown
+Known = dict[ast.AST, frozenset[str]]
+Element = ast.expr | tuple[ast.expr, ast.expr] | None
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """The names that a module, a class, a function or a comprehension binds."""
+
+    parent: Scope | None
+    is_class: bool = False
+    names: dict[str, list[Leaf | Each]] = field(default_factory=dict)
+    elsewhere: dict[str, Scope] = field(default_factory=dict)  # global and nonlocal
+
+    def bind(self, name: str, what: Leaf | Each) -> None:
+        self.elsewhere.get(name, self).names.setdefault(name, []).append(what)
+
+    def look_up(self, name: str) -> tuple[Scope, list[Leaf | Each]] | None:
+        scope: Scope | None = self.elsewhere.get(name, self)
+        while scope:
+            if name in scope.names and (scope is self or not scope.is_class):
+                return scope, scope.names[name]
+            scope = scope.parent
+        return None
+
+
+class Names:
+    """The scopes of a module, the parent of each node, and what expressions stand for.
+
+    `outside` tells what a dotted path of an import stands for, where that is something else.
+    """
+
+    def __init__(self, tree: ast.Module, outside: Callable[[str], frozenset[str]] = lambda _: frozenset()) -> None:
+        self.outside = outside
+        self.parent: dict[ast.AST, ast.AST] = {}
+        self.nodes: list[ast.AST] = []
+        self._scope: dict[ast.AST, Scope] = {}
+        self._own: dict[str, list[ast.expr]] = {}  # self.name = ...
+        self._leaves: dict[tuple[Scope, str], list[Leaf]] = {}
+        self._paths: Known = {}
+        self._texts: Known = {}
+        self._depth = 0
+        self._turn: dict[ast.expr, Element] = {}  # what a loop is at
+        self._module = Scope(None)
+        self._read(tree)
+
+    def leaves(self, node: Leaf | Each) -> Iterator[Leaf]:
+        """What an expression may stand for, behind all names."""
+        if isinstance(node, Each):
+            turn = self._turn
+            for element in [turn[node.iterable]] if node.iterable in turn else self._elements(node.iterable):
+                part = _part(element, node.part)
+                yield from self.leaves(part) if part is not None else (None,)
+        elif isinstance(node, ast.Name):
+            found = self._scope[node].look_up(node.id)
+            if found is None:
+                yield node.id  # built in, or from a star import
+                return
+            scope, bindings = found
+            key = (scope, node.id)
+            if key not in self._leaves:
+                self._leaves[key] = [None]  # while it is looked for: a name bound by itself
+                found_leaves = dict.fromkeys(leaf for binding in bindings for leaf in self.leaves(binding))
+                self._leaves[key] = list(found_leaves)
+            yield from self._leaves[key]
+        elif isinstance(node, ast.NamedExpr):
+            yield from self.leaves(node.value)
+        elif isinstance(node, ast.IfExp):
+            yield from self.leaves(node.body)
+            yield from self.leaves(node.orelse)
+        elif isinstance(node, ast.BoolOp):
+            for value in node.values:
+                yield from self.leaves(value)
+        else:
+            yield node
+
+    def paths(self, node: ast.expr) -> frozenset[str]:
+        """The dotted paths, such as torch.ops.NS.op, that an expression may stand for; None stands for nothing."""
+        return self._told(node, self._paths, self._paths_of, UNKNOWN)
+
+    def texts(self, node: ast.expr) -> frozenset[str]:
+        """The strings that an expression may stand for; what is not told is ANY."""
+        return self._told(node, self._texts, self._texts_of, ANY)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names that the module itself binds."""
+        return tuple(self._module.names)
+
+    def exported(self, name: str) -> frozenset[str]:
+        """The paths that a name of the module stands for; none where it has no such name."""
+        bindings = self._module.names.get(name, [])
+        return frozenset(path for binding in bindings for leaf in self.leaves(binding) for path in self._paths_of(leaf))
+
+    def functions(self, node: ast.expr) -> list[Function | None]:
+        """The functions of this module that an expression may stand for; None for anything else."""
+        return [leaf if isinstance(leaf, FUNCTIONS) else None for leaf in self.leaves(node)]
+
+    def function_around(self, node: ast.AST) -> Function | None:
+        """The innermost function that a node stands in."""
+        above = self.parent.get(node)
+        while above is not None and not isinstance(above, FUNCTIONS):
+            above = self.parent.get(above)
+        return above
+
+    def turns(self, node: ast.AST) -> Iterator[None]:
+        """Goes through the loops around a node: in each turn, names that they bind stand for that turn's element."""
+        loops: list[ast.expr] = []
+        above = self.parent.get(node)
+        while above is not None:
+            loops += [above.iter] if isinstance(above, (ast.For, ast.AsyncFor)) else []
+            above = self.parent.get(above)
+        elements = [list(self._elements(loop)) for loop in loops]
+        if not loops or prod(map(len, elements)) > MANY:
+            yield
+            return
+        for turn in product(*elements):
+            self._set_turn(dict(zip(loops, turn, strict=True)))
+            yield
+        self._set_turn({})
+
+    def _told(self, node: ast.expr, known: Known, tell: Callable[[Leaf], Iterator[str]], untold: str) -> frozenset[str]:
+        """What `tell` says of each leaf of an expression; `untold` in a circle, or where it is too much."""
+        if node not in known:
+            known[node] = frozenset({untold})
+            if self._depth < DEEP:
+                self._depth += 1
+                found = list(islice((text for leaf in self.leaves(node) for text in tell(leaf)), MANY + 1))
+                self._depth -= 1
+                known[node] = frozenset(found) if len(found) <= MANY else known[node]
+        return known[node]
+
+    def _set_turn(self, turn: dict[ast.expr, Element]) -> None:
+        self._turn = turn
+        for known in (self._leaves, self._paths, self._texts):
+            known.clear()
+
+    def _paths_of(self, leaf: Leaf) -> Iterator[str]:
+        if isinstance(leaf, str):
+            yield from self.outside(leaf) or (leaf,)
+        elif isinstance(leaf, ast.Attribute) and is_own(leaf) and leaf.attr in self._own:
+            yield from (path for value in self._own[leaf.attr] for path in self.paths(value))
+        elif isinstance(leaf, ast.Attribute):
+            for path in self.paths(leaf.value):
+                longer = f"{path}.{leaf.attr}"
+                yield from self.outside(longer) or (longer,)
+        elif isinstance(leaf, ast.Call) and _is_getattr(leaf):
+            for path, name in product(self.paths(leaf.args[0]), self.texts(leaf.args[1])):
+                yield f"{path}.{name if name.isidentifier() else ANY}"
+        elif not (isinstance(leaf, ast.Constant) and leaf.value is None):
+            yield UNKNOWN
+
+    def _texts_of(self, leaf: Leaf) -> Iterator[str]:
+        if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str):
+            yield leaf.value
+        elif isinstance(leaf, ast.BinOp) and isinstance(leaf.op, ast.Add):
+            yield from (a + b for a, b in product(self.texts(leaf.left), self.texts(leaf.right)))
+        elif isinstance(leaf, ast.JoinedStr):
+            yield from map("".join, product(*(self._piece(value) for value in leaf.values)))
+        else:
+            yield ANY
+
+    def _piece(self, node: ast.expr) -> frozenset[str]:
+        if isinstance(node, ast.FormattedValue):
+            plain = node.conversion in (-1, ord("s")) and node.format_spec is None
+            return self.texts(node.value) if plain else frozenset({ANY})
+        return self.texts(node)
+
+    def _elements(self, node: ast.expr) -> Iterator[Element]:
+        """What a loop over this goes through."""
+        for leaf in self.leaves(node):
+            if isinstance(leaf, (ast.Tuple, ast.List, ast.Set)):
+                yield from (None if isinstance(item, ast.Starred) else item for item in leaf.elts)
+            elif isinstance(leaf, ast.Dict):
+                yield from leaf.keys
+            elif isinstance(leaf, ast.Call) and isinstance(leaf.func, ast.Attribute) and not leaf.args:
+                for table in self.leaves(leaf.func.value):
+                    if not isinstance(table, ast.Dict) or leaf.func.attr not in ("items", "keys", "values"):
+                        yield None
+                        continue
+                    for key, value in zip(table.keys, table.values, strict=True):
+                        yield {"items": key and (key, value), "keys": key, "values": value}[leaf.func.attr]
+            else:
+                yield None
+
+    def _read(self, tree: ast.Module) -> None:
+        todo: list[tuple[ast.AST, Scope]] = [(tree, self._module)]
+        while todo:
+            node, scope = todo.pop()
+            self._scope[node] = scope
+            self.nodes.append(node)
+            inner, inside = _inner(node, scope) if type(node) in OPENS else (scope, NONE)
+            if isinstance(node, (ast.Global, ast.Nonlocal)):
+                outer = scope.parent if isinstance(node, ast.Nonlocal) and scope.parent else self._module
+                scope.elsewhere.update(dict.fromkeys(node.names, outer))
+            if type(node) in BINDS:
+                _bind(node, scope)
+            if isinstance(node, ast.Assign):
+                for target in filter(is_own, node.targets):
+                    self._own.setdefault(target.attr, []).append(node.value)
+            children = list(ast.iter_child_nodes(node))
+            self.parent.update(dict.fromkeys(children, node))
+            todo.extend((child, inner if child in inside else scope) for child in reversed(children))
+
+
+def is_own(node: ast.expr) -> TypeGuard[ast.Attribute]:
+    """Whether this is `self.name`."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _inner(node: ast.AST, scope: Scope) -> tuple[Scope, Set[ast.AST]]:
+    """The scope that one of OPENS opens, and which of its children stand in it."""
+    if isinstance(node, FUNCTIONS):
+        inner = Scope(scope)
+        given = node.args
+        for argument in (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg):
+            if argument:
+                inner.bind(argument.arg, None)
+        return inner, {node.body} if isinstance(node, ast.Lambda) else set(node.body)
+    if isinstance(node, ast.ClassDef):
+        return Scope(scope, is_class=True), set(node.body)
+    return Scope(scope), set(ast.iter_child_nodes(node))
+
+
+def _bind(node: ast.AST, scope: Scope) -> None:
+    """Notes the names that a node binds in its scope."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            _bind_target(target, node.value, scope)
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        if node.value is not None:
+            _bind_target(node.target, node.value, scope)
+    elif isinstance(node, ast.AugAssign):
+        _bind_target(node.target, None, scope)
+    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+        _bind_target(node.target, Each(node.iter), scope)
+    elif isinstance(node, ast.withitem):
+        _bind_target(node.optional_vars, None, scope)
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        scope.bind(node.name, node)
+    elif isinstance(node, (ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        if node.name:
+            scope.bind(node.name, None)
+    elif isinstance(node, ast.Import):
+        for alias in node.names:
+            scope.bind(
+                alias.asname or alias.name.partition(".")[0],
+                alias.name if alias.asname else alias.name.partition(".")[0],
+            )
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            scope.bind(
+                alias.asname or alias.name, f"{'.' * node.level}{node.module + '.' if node.module else ''}{alias.name}"
+            )
+
+
+def _bind_target(target: ast.expr | None, value: ast.expr | Each | None, scope: Scope) -> None:
+    if isinstance(target, ast.Name):
+        scope.bind(target.id, value)
+    elif isinstance(target, ast.Starred):
+        _bind_target(target.value, None, scope)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        starred = any(isinstance(item, ast.Starred) for item in target.elts)
+        for index, item in enumerate(target.elts):
+            part: ast.expr | Each | None = None
+            if isinstance(value, Each) and value.part is None and not starred:
+                part = Each(value.iterable, index)
+            elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) and not starred:
+                part = value.elts[index]
+            _bind_target(item, part, scope)
+
+
+def _part(element: Element, part: int | None) -> ast.expr | None:
+    if isinstance(element, tuple):
+        return element[part] if part is not None and part < 2 else None
+    if part is None:
+        return element
+    inside = isinstance(element, (ast.Tuple, ast.List)) and part < len(element.elts)
+    return element.elts[part] if inside else None  # type: ignore[union-attr]
+
+
+def _is_getattr(call: ast.Call) -> bool:
+    named = isinstance(call.func, ast.Name) and call.func.id == "getattr"
+    return named and len(call.args) >= 2 and not any(isinstance(item, ast.Starred) for item in call.args)

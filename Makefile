@@ -5,7 +5,8 @@
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
-#   make test-vllm            the soak against a real vLLM on this CPU; fetches it once
+#   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
+#   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
 #   make lint                 style, types, import contracts
 
 PYTHON ?= python3
@@ -22,7 +23,7 @@ SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: run test test-torch test-vllm bench fuzz lint clean
+.PHONY: run test test-torch test-vllm test-wheels bench fuzz lint clean
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -33,6 +34,10 @@ test: $(VENV)/.test
 
 test-vllm: $(VENV)/.test
 	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
+	TORCH="$(TORCH)" $(PY) tests/guard/vllm_plugin_real.py $(VLLM_VENV)
+
+test-wheels: $(VENV)/.test
+	TORCH="$(TORCH_WORDS)" $(PY) -m pytest tests/rebuild/wheels.py
 
 # Pure Python: what these tests need of torch is its compiler, not our kernels.
 test-torch:

@@ -27,6 +27,8 @@ MARKS = {
     "vLLM": ("*/rank_*", "*/*/rank_*", "torch_aot_compile", "*/computation_graph.py", "*/vllm_compile_cache.py"),
     "Triton": ("*/*.json", "*/__grp__*"),
 }
+SMALL = 1 << 26  # bytes of a file that are read at once
+HEADERS = (".gch", ".pch")  # compiled headers of torch, most of the bytes of a cache; no graph is in them
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,8 @@ def _filled(path: Path) -> bool:
 
 def read(kind: str, path: Path, namespaces: Collection[str], before: float = math.inf) -> Cache:
     """Looks through every file of a cache that is older than `before` for operators of these namespaces."""
-    pattern = re.compile(
-        rb"\b(" + b"|".join(re.escape(n.encode()) for n in sorted(namespaces)) + rb")(?:::|\.)([A-Za-z_]\w*)"
-    )
+    words = [name.encode() for name in sorted(namespaces)]
+    pattern = re.compile(rb"\b(" + b"|".join(map(re.escape, words)) + rb")(?:::|\.)([A-Za-z_]\w*)")
     files = size = unreadable = 0
     times: list[float] = []
     operators: set[str] = set()
@@ -131,7 +132,7 @@ def read(kind: str, path: Path, namespaces: Collection[str], before: float = mat
             file = os.path.join(folder, name)
             try:
                 stat = os.lstat(file)
-                operators |= _operators(file, stat.st_size, pattern) if stat.st_mtime < before else set()
+                operators |= _operators(file, stat.st_size, words, pattern) if stat.st_mtime < before else set()
             except OSError:  # caches change under our hands, and may hold another user's files
                 unreadable += 1
                 continue
@@ -142,10 +143,14 @@ def read(kind: str, path: Path, namespaces: Collection[str], before: float = mat
     )
 
 
-def _operators(file: str, size: int, pattern: re.Pattern[bytes]) -> set[str]:
-    if not size or os.path.islink(file) or not os.path.isfile(file):
+def _operators(file: str, size: int, words: Iterable[bytes], pattern: re.Pattern[bytes]) -> set[str]:
+    if not size or file.endswith(HEADERS) or os.path.islink(file) or not os.path.isfile(file):
         return set()
     with open(file, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if size < SMALL:  # a search for words in bytes is much faster than one for the pattern
+            text = data[:]
+            if not any(word in text for word in words):
+                return set()
         return {f"{m[1].decode()}::{m[2].decode()}" for m in pattern.finditer(data)}
 
 

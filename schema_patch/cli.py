@@ -63,9 +63,10 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
     help="What an operator that hands its output back returns after the change: alias, the published fix, which "
     "torch.compile cannot trace without the guard; or void, which it can. Python callers and fakes at PATH follow.",
 )
+@click.option("--infer", is_flag=True, help="Also the operators that no table knows, as `audit` infers them from C++.")
 @DIFF
 @FORMAT
-def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, diff: bool, form: str) -> int:
+def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, infer: bool, diff: bool, form: str) -> int:
     """Write (a!) where an operator writes; nothing else changes."""
     from . import patch
     from .annotate import Returns
@@ -73,7 +74,8 @@ def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, diff: bool
     def plan(units: Any, known: Any, wanted: Any) -> Plan:
         return patch.annotate_all(units, known, Returns(returns), wanted)
 
-    return _rewrite(paths, ops, diff, form, plan, judge=True, python=returns == "void")
+    known = commands_audit.inferred(paths) if infer else None
+    return _rewrite(paths, ops, diff, form, plan, judge=True, python=returns == "void", known=known)
 
 
 @schema_patch.command()
@@ -148,13 +150,14 @@ def _rewrite(
     *,
     judge: bool,
     python: bool = False,
+    known: Any = None,
 ) -> int:
     """The common course of apply and strip, one journal a path: read, plan, write, read again, judge."""
     from . import patch, table, tree
 
     if diff and form != "text":
         raise click.UsageError("--diff shows a diff: leave --format out")
-    known = table.load()
+    known = known or table.load()
     wanted = _names(ops, known)
     troubles: list[ToolError] = []
     done: list[FilePlan] = []

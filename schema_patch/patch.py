@@ -258,7 +258,9 @@ def gone(after: Sequence[Unit], ops: Collection[str] = (), before: Sequence[Unit
     found: dict[tuple[str | None, str], Gone] = {}
     for operator in (o for unit in after for o in unit.operators):
         buffer = operator.effect.returned_argument if operator.effect else None
-        if buffer and operator.key not in returning and (not ops or operator.schema.op in ops):
+        namespace, name = operator.key  # an unknown namespace may be any
+        returns = any(op == name and (space == namespace or None in (space, namespace)) for space, op in returning)
+        if buffer and not returns and (not ops or name in ops):
             arguments = tuple(arg.name for arg in operator.schema.args)
             told = None if operator.key in more else buffer
             found[operator.key] = Gone(*operator.key, arguments, told, operator.schema.overload)

@@ -1,7 +1,7 @@
 """Which functions of a Python module are the fakes of operators that return nothing any more.
 
-Knows torch.library.register_fake, its older name and kernels for "Meta", as a call, a decorator, a method of a Library, or
-behind a helper that is given the name and the function; knows no edit. What it cannot follow becomes a Stray.
+Knows torch.library.register_fake, its older name and kernels for "Meta", as a call, a decorator, a method of a Library,
+or behind a helper that is given the name and the function; knows no edit. What it cannot follow becomes a Stray.
 """
 
 from __future__ import annotations

@@ -44,12 +44,16 @@ def read_python(
     """What Python code at these paths makes of operators that return nothing any more. Without any, reads nothing."""
     findings: list[Finding] = []
     errors: list[ToolError] = []
+    seen: set[Path] = set()
     for root in paths if gone else ():
         found, outside = _python(root, gone, errors, progress)
         for file in found:
+            if file.real in seen:
+                continue
+            seen.add(file.real)
             try:
                 findings += pywrap.judge(file.data, file.path, gone, outside)
-            except ToolError as error:  # noqa: PERF203  the next file is done all the same
+            except ToolError as error:
                 errors.append(error)
     return findings, errors
 

@@ -102,6 +102,7 @@ def test_a_caller_that_came_later(tree: Path, capsys: pytest.CaptureFixture[str]
     assert cli.main(["check", str(tree)]) == 1
     assert "model.py:5:16: error: SP005 esimd_gemv_fp16: the result is used in an expression" in capsys.readouterr().out
     assert found(tree, capsys, "--ops", "esimd_rms_norm") == []
+    assert len(found(tree, capsys, str(tree / "model.py"))) == 2  # named twice, told once
     assert cli.main(["apply", "--returns", "void", str(tree)]) == 1  # one rewritten, one left
     assert found(tree, capsys) == [("SP005", "model.py", False)]
     assert (tree / "model.py").read_text().count("    y = o\n") == 1
@@ -150,6 +151,26 @@ def test_a_result_that_was_more_than_the_buffer(tree: Path, capsys: pytest.Captu
     assert cli.main(["apply", "--returns", "void", str(tree)]) == 1
     assert "ops.py:6:12: error: SP005 esimd_rms_norm" in capsys.readouterr().out
     assert (tree / "py/ops.py").read_bytes() == before
+
+
+@pytest.mark.parametrize("namespace", ["esimd_ops", "NAMESPACE"])
+def test_an_operator_that_still_returns_keeps_its_callers(
+    namespace: str, tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that cannot be wrapped, alone and beside a copy that can: which of them runs is not known."""
+    left = REGISTER.replace('  m.impl("esimd_rms_norm", &rms_norm);\n', "")
+    before = (tree / "py/ops.py").read_bytes()
+    (tree / "csrc/ops.cpp").write_text(left)
+    assert cli.main(["apply", "--returns", "void", str(tree)]) == 2
+    assert "esimd_rms_norm: cannot drop its return" in capsys.readouterr().err
+    assert (tree / "py/ops.py").read_bytes() == before
+    void = (
+        REGISTER.replace("esimd_ops", namespace).replace("Tensor output", "Tensor(a!) output").replace('Tensor"', '()"')
+    )
+    (tree / "csrc/void.cpp").write_text(void)
+    assert found(tree, capsys) == []
+    (tree / "csrc/ops.cpp").unlink()
+    assert found(tree, capsys) == [("SP005", "ops.py", True)]
 
 
 def test_check_reads_no_python_where_nothing_is_gone(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

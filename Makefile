@@ -3,6 +3,7 @@
 #   make run SOURCE=DIR       patch and check a tree of your own (RETURNS=alias|void)
 #   make test                 every test
 #   make bench                ratios against what a user would use instead; takes minutes
+#   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
@@ -23,7 +24,7 @@ SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: run test test-torch test-vllm test-wheels bench fuzz lint clean
+.PHONY: run test test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -53,7 +54,11 @@ bench: $(VENV)/.test
 	$(PY) benchmarks/startup.py
 	$(PY) benchmarks/guard.py
 	$(PY) benchmarks/verify.py
+	$(PY) benchmarks/host.py
 	$(PY) tests/soak/bench_soak.py
+
+audit-corpus: $(VENV)/.test
+	$(PY) benchmarks/audit_corpus.py $(or $(CORPUS),$(error CORPUS=DIR: a checkout, or a folder of them))
 
 fuzz: $(VENV)/.test
 	$(PIP) install --quiet --editable '.[fuzz]' --no-build-isolation

@@ -144,8 +144,12 @@ def over_one_cache(bench: Bench, mode: str) -> None:
     bench.expect(mode, "... two operators guarded", str(len(guarded["guarded"])), len(guarded["guarded"]) == 2)
     bench.expect(mode, "... one line in vLLM's log", f"{len(guarded['log'])} lines", len(guarded["log"]) == 1)
     bench.expect(mode, "... the fake is right", str(guarded["right_fake"]), guarded["right_fake"])
-    places = [Path(told["directory"]).relative_to(bench.scratch).parts[3:5] for told in (bare, guarded)]
-    bench.expect(mode, "... in another cache directory", str(places[1][-1])[:10], places[0] != places[1])
+    names = [Path(told["directory"]).relative_to(bench.scratch).parts[3] for told in (bare, guarded)]
+    bench.expect(mode, "... in another cache directory", " and ".join(names), names[0] != names[1])
+    if MODES[mode]["VLLM_USE_AOT_COMPILE"] == "1":
+        kept = bench.scratch / f"{mode}-bare-first" / "vllm" / "torch_compile_cache" / "torch_aot_compile"
+        names = sorted(path.name[:10] for path in kept.iterdir())
+        bench.expect(mode, "... and in another directory of AOT artifacts", " and ".join(names), len(names) == 2)
     different = {
         name
         for name in bare["factors"] | guarded["factors"]
@@ -185,7 +189,6 @@ def served(bench: Bench) -> None:
     """A real engine: its worker is another process, to which nobody brings the guard but vLLM's own plugin loader."""
     told = bench.engine()
     worker = told["worker"]
-    bench.expect("engine", "it generates", f"{told['tokens']} tokens", told["tokens"] == 4)
     bench.expect("engine", "its worker is a process of its own", str(worker["pid"]), worker["pid"] != told["pid"])
     bench.expect(
         "engine", "... where two operators are guarded", str(len(worker["guarded"])), len(worker["guarded"]) == 2

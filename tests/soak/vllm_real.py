@@ -52,12 +52,8 @@ LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
 
 def main(home: Path) -> int:
     python = environment(home)
-    model = home / "model"
-    if not model.exists():
-        texts = [str(path) for path in Path(__file__).parent.glob("*.py")]
-        subprocess.run([python, "-c", MODEL, str(model), *texts], check=True)
     with (home / "server.log").open("wb") as log:
-        words = [python.with_name("vllm"), "serve", model, "--host", "127.0.0.1", "--port", str(PORT)]
+        words = [python.with_name("vllm"), "serve", model(home), "--host", "127.0.0.1", "--port", str(PORT)]
         words += ["--max-model-len", "1024", "--dtype", "bfloat16"]
         settings = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
         server = subprocess.Popen(words, env=settings, stdout=log, stderr=log, start_new_session=True)
@@ -95,6 +91,15 @@ def environment(home: Path) -> Path:
     (copy / "METADATA").write_text(text, "utf-8")
     (home / "done").touch()
     return python
+
+
+def model(home: Path) -> Path:
+    """The folder of the tiny model."""
+    folder = home / "model"
+    if not folder.exists():
+        texts = [str(path) for path in Path(__file__).parent.glob("*.py")]
+        subprocess.run([environment(home), "-c", MODEL, str(folder), *texts], check=True)
+    return folder
 
 
 def wait(server: subprocess.Popen[bytes], log: Path) -> None:

@@ -50,9 +50,9 @@ def compiler(facts: Facts, purpose: str) -> Iterator[Line]:
 
 def runtimes(facts: Facts, _: str) -> Iterator[Line]:
     """No other SYCL runtime stands on LD_LIBRARY_PATH before torch's own."""
-    own = facts.torch.sycl if facts.torch and facts.torch.sycl else facts.interpreter.libraries
-    own_files = [path for path in own if major(path)]
     strangers = [path for path in facts.path_runtimes if not path.startswith(f"{facts.interpreter.prefix}/")]
+    own = dict.fromkeys((*(facts.torch.sycl if facts.torch else ()), *facts.interpreter.libraries))
+    own_files = [path for path in own if major(path) and path not in strangers]
     if not strangers:
         return
     majors = {major(path) for path in (*own_files, *strangers)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -115,7 +116,8 @@ def rebuild(
     tree, results = Path(source), Path(out)
     facts, purpose, refused = _equipped(tree, python, purpose, arch, jobs)
     if refused:
-        click.echo(f"nothing was built: {len(refused)} things are in the way of a build for {purpose}", err=True)
+        message = f"nothing was built: what is marked {MARKS['error']} is in the way of a build for {purpose}"
+        click.echo(message, err=True)
         return 2
     given = facts.environment["TORCH_XPU_ARCH_LIST"] if purpose == "xpu" else ""
     commit = buildrecord.commit(tree)
@@ -135,6 +137,7 @@ def rebuild(
         devices=console.split([given]),
         control=control,
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a CI sends must end the compilers as ctrl-C does
     with course.workspace(results) as work:
         result = course.run(job, work, table.load(), _watch)
         # A library's findings are all of one place: where one counts, none is left out.

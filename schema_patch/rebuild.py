@@ -27,8 +27,9 @@ from .wheelbuild import Progress, Settings
 
 Watch = Callable[[str], AbstractContextManager[Progress]]
 
-# What earlier builds left, and what is no source.
-IGNORED = (*SKIPPED, "build", "dist", "*.egg-info", "*.pyc", "*.o", "*.so", "*.whl", journal.NAME)
+# What earlier builds left, and what is no source: anywhere in a tree, and at its top.
+IGNORED = (*SKIPPED, "*.egg-info", "*.pyc", "*.o", "*.so", "*.whl", journal.NAME)
+IGNORED_AT_TOP = {"build", "dist"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ def copy(source: Path, target: Path, out: Path) -> None:
 
     def skip(folder: str, names: list[str]) -> set[str]:
         here = Path(folder).resolve()
-        return set(ignored(folder, names)) | {name for name in names if here / name == results}
+        at_top = IGNORED_AT_TOP if here == source.resolve() else set()
+        return {*ignored(folder, names), *at_top} | {name for name in names if here / name == results}
 
     try:
         shutil.copytree(source, target, symlinks=True, ignore=skip)
@@ -157,18 +159,22 @@ def annotate(root: Path, returns: Returns, table: Table) -> tuple[Patch, Report]
     """Patches a copy in place and judges what it then is. Raises ToolError where a file cannot be written."""
     units, errors = tree.read([str(root)], table)
     plan = patch.annotate_all(units, table, returns)
-    book = root / journal.NAME
     errors = [*errors, *plan.errors, *(tree.write(plan, str(root), []) if plan.files else ())]
-    book.unlink(missing_ok=True)  # the copy is not reverted, and a wheel must not hold it
-    names = {planned.file.path: os.path.relpath(planned.file.path, root) for planned in plan.files}
-    planned_files = sorted(plan.files, key=lambda planned: names[planned.file.path])
+    after = tuple(tree.read([str(root)], table)[0])
+    python = tree.plan_python(str(root), patch.gone(after, (), units))
+    errors = [*errors, *python.errors, *(tree.write(python, str(root), []) if python.files else ())]
+    (root / journal.NAME).unlink(missing_ok=True)  # the copy is not reverted, and a wheel must not hold it
+    planned = [*plan.files, *python.files]
+    names = {one.file.path: os.path.relpath(one.file.path, root) for one in planned}
+    planned.sort(key=lambda one: names[one.file.path])
     done = Patch(
-        files=tuple(names[p.file.path] for p in planned_files),
-        diff=b"".join(difftext.unified(p.file.data, p.new, names[p.file.path]) for p in planned_files),
-        changes=tuple((c.op, _line(c.before), _line(c.after)) for p in planned_files for c in p.changes),
-        units=tuple(tree.read([str(root)], table)[0]),
+        files=tuple(names[one.file.path] for one in planned),
+        diff=b"".join(difftext.unified(one.file.data, one.new, names[one.file.path]) for one in planned),
+        changes=tuple((c.op, _line(c.before), _line(c.after)) for one in planned for c in one.changes),
+        units=after,
     )
-    return done, patch.report(done.units, (), errors)
+    report = patch.report(after, (), errors)
+    return done, replace(report, findings=(*report.findings, *python.left))
 
 
 def verify(wheel: Path, made: Patch, devices: Sequence[str], table: Table, progress: Progress) -> Report:

@@ -15,6 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from schema_patch import rebuild as course
+from schema_patch import table
+from schema_patch.annotate import Returns
+
 from .recorded import stand_in
 
 PATIENT = Path(__file__).resolve().parents[2] / "examples/as_shipped"
@@ -40,7 +44,11 @@ def small_tree(root: Path) -> Path:
 def start(*words: str | Path, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
     argv = [sys.executable, "-m", "schema_patch", "rebuild", *map(str, words)]
     env = {**UNTOUCHED, **(environment or {})}
-    return subprocess.Popen(argv, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # As a terminal starts it: what runs the tests may have been told to ignore ctrl-C, which a child would inherit.
+    return subprocess.Popen(
+        argv, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
 
 
 def rebuild(*words: str | Path, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
@@ -145,7 +153,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_an_interrupted_build_leaves_all_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_build_leaves_all_as_it_was(tmp_path: Path, how: signal.Signals) -> None:
     tree = small_tree(tmp_path / "tree")
     before = contents(tree)
     process = start(tree, "--out", tmp_path / "out", environment=waiting_compiler(tmp_path / "tools"))
@@ -155,7 +164,7 @@ def test_an_interrupted_build_leaves_all_as_it_was(tmp_path: Path) -> None:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (2, "")
     assert err.splitlines()[-1] == "interrupted"
@@ -230,11 +239,25 @@ def test_a_sycl_tree_is_refused_before_anything_is_compiled(tmp_path: Path) -> N
     assert "icpx: no icpx on the path" in err
     assert "without XPU" in err
     assert "TORCH_XPU_ARCH_LIST" not in err  # rebuild sets it
-    assert err.splitlines()[-1] == "nothing was built: 3 things are in the way of a build for xpu"
+    assert err.splitlines()[-1] == "nothing was built: what is marked ✗ is in the way of a build for xpu"
     code, _, err = rebuild(tree, "--out", tmp_path / "out", "--arch", "mtl-h")
     assert code == 2
     assert "TORCH_XPU_ARCH_LIST names mtl-h" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_copy_is_the_source_and_nothing_else(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    kept = {"setup.py", "csrc/build/used.h", "csrc/link.h", "data/dist/x.txt"}
+    left = {"build/a.o", "dist/x.whl", "p.egg-info/PKG-INFO", "p/x.so", "p/__pycache__/x.pyc", ".git/HEAD", "results/x"}
+    for name in kept | left:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        if name != "csrc/link.h":
+            (tree / name).touch()
+    (tree / "csrc/link.h").symlink_to("build/used.h")
+    course.copy(tree, tmp_path / "copy", tree / "results")
+    assert set(contents(tmp_path / "copy")) == kept
+    assert (tmp_path / "copy/csrc/link.h").is_symlink()
 
 
 def test_trees_that_cannot_be_rebuilt(tmp_path: Path) -> None:
@@ -262,3 +285,19 @@ def test_trees_that_cannot_be_rebuilt(tmp_path: Path) -> None:
         assert code == 2, (words, out, err)
         assert expected in out + err
     assert not list((tmp_path / "out").glob("*"))
+
+
+def test_the_python_of_the_copy_follows_what_no_longer_returns(tmp_path: Path) -> None:
+    (tmp_path / "ops.cc").write_text(
+        "TORCH_LIBRARY(custom_esimd_kernels_vllm, m) {\n"
+        '  m.def("esimd_rms_norm(Tensor input, Tensor output, Tensor weight, float eps) -> Tensor");\n'
+        '  m.impl("esimd_rms_norm", torch::kXPU, &rms_norm);\n}\n'
+    )
+    wrapper = "def norm(x, out, w):\n    return torch.ops.custom_esimd_kernels_vllm.esimd_rms_norm(x, out, w, 1e-6)\n"
+    (tmp_path / "ops.py").write_text(f"import torch\n\n\n{wrapper}")
+    made, report = course.annotate(tmp_path, Returns.VOID, table.load())
+    assert report.exit_code == 0
+    assert made.files == ("ops.cc", "ops.py")
+    assert b"+    return out\n" in made.diff
+    assert (tmp_path / "ops.py").read_text().endswith("esimd_rms_norm(x, out, w, 1e-6)\n    return out\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ops.cc", "ops.py"]

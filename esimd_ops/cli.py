@@ -5,15 +5,14 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was checked). Data 
 
 from __future__ import annotations
 
-import difflib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
 
 from schema_patch import __version__
-from schema_patch.console import show, show_errors
+from schema_patch.console import known_ops, show, show_errors
 from schema_patch.model import ToolError
 
 from .graphs.command import graphs
@@ -72,6 +71,8 @@ def check(
 
     The libraries are loaded in a child process: one that dies of an operator is a finding.
     """
+    from schema_patch import table
+
     from .parity import Request, supervise
     from .parity import record as records
 
@@ -79,7 +80,7 @@ def check(
     request = Request(
         namespace=namespace,
         device=device,
-        operators=_names(ops),
+        operators=tuple(sorted(known_ops(ops, table.load()))),
         repeat=repeat,
         libraries=libraries,
         beyond=namespace == "esimd_ops" if beyond is None else beyond,
@@ -114,20 +115,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `| head`: the reader has seen enough
         sys.stderr.close()
         return 2
-
-
-def _names(ops: Iterable[str]) -> tuple[str, ...]:
-    """The operators asked for; a name that the table does not know is a mistake, not an empty result."""
-    from schema_patch import table
-
-    known = table.load().entries
-    names = tuple(name for part in ops for name in part.replace(",", " ").split())
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise click.BadParameter(f"{name} is not in the operator table{hint}", param_hint="--ops")
-    return names
 
 
 @contextmanager

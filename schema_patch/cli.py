@@ -6,14 +6,14 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was verified). Data
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import __version__, commands_audit, commands_build, commands_serving
 from .commands_verify import verify_schemas
-from .console import FORMAT, STRICT, progress, show, show_errors, split
+from .console import FORMAT, STRICT, known_ops, progress, show, show_errors
 from .console import strict as strict_report
 from .model import ToolError, Verdict
 
@@ -44,7 +44,7 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
     from . import patch, table, tree
 
     known = table.load()
-    wanted = _names(ops, known)
+    wanted = known_ops(ops, known)
     with progress("reading") as step:
         units, errors = tree.read(paths, known, step)
         findings, more = tree.read_python(paths, patch.gone(units, wanted), step)
@@ -158,7 +158,7 @@ def _rewrite(
     if diff and form != "text":
         raise click.UsageError("--diff shows a diff: leave --format out")
     known = known or table.load()
-    wanted = _names(ops, known)
+    wanted = known_ops(ops, known)
     troubles: list[ToolError] = []
     done: list[FilePlan] = []
     before: list[Unit] = []
@@ -240,18 +240,3 @@ def _diff(planned: FilePlan) -> bytes:
     from .difftext import unified
 
     return unified(planned.file.data, planned.new, planned.file.path)
-
-
-def _names(ops: Iterable[str], known: Any) -> frozenset[str]:
-    """The operators asked for; a name that the table does not know is a mistake, not an empty result."""
-    names = split(ops)
-    if ops and not names:
-        raise click.BadParameter("expected the name of an operator, found none", param_hint="--ops")
-    for name in names:
-        if not known.knows(name):
-            import difflib
-
-            near = difflib.get_close_matches(name, known.entries, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise click.BadParameter(f"{name} is not in the operator table{hint}", param_hint="--ops")
-    return frozenset(names)

@@ -10,10 +10,14 @@ import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from .model import Report, ToolError, Verdict
+
+if TYPE_CHECKING:
+    from .table import Table
 
 FORMATS = ("text", "json", "sarif", "html")
 FORMAT = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
@@ -107,6 +111,21 @@ def strict(report: Report, on: bool) -> Report:
 def split(names: Iterable[str]) -> tuple[str, ...]:
     """Names that were given one by one or with commas between."""
     return tuple(name for part in names for name in part.replace(",", " ").split())
+
+
+def known_ops(names: Iterable[str], known: Table) -> frozenset[str]:
+    """The operators asked for with --ops; a name that the table does not know is a mistake, not an empty result."""
+    asked = split(names)
+    if names and not asked:
+        raise click.BadParameter("expected the name of an operator, found none", param_hint="--ops")
+    for name in asked:
+        if not known.knows(name):
+            import difflib
+
+            near = difflib.get_close_matches(name, known.entries, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise click.BadParameter(f"{name} is not in the operator table{hint}", param_hint="--ops")
+    return frozenset(asked)
 
 
 class Steps:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from . import annotate, audit_python, files, patches, rules, table
 from .annotate import Returns
-from .model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
+from .model import Checked, Effect, Finding, Report, ToolError, Verdict
 from .mutation import tree, work
 from .mutation.index import Index
 from .mutation.infer import Answer, Inferred, Kind
@@ -26,8 +27,8 @@ from .rules import Judgement
 from .schema import Schema
 
 
-class Steps:
-    """Hears of progress; shows nothing."""
+class Steps(Protocol):
+    """Hears of each file before it is read, and how many there are."""
 
     def __call__(self, path: str) -> None: ...
 
@@ -77,7 +78,8 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     result.checked += patches.read(paths)
     result.sources = {place: index.text(place).data for place in {o.location.path for o in operators}} | python.data
     for file in whole.files:
-        if file.source:
+        # A template of another language (Jinja) is no C++ yet; what it makes is what can be audited.
+        if file.source and b"{%" not in index.text(file.index.path).data:
             result.errors += [ToolError(p.message, p.location) for p in file.source.problems if p.fatal]
     return result
 
@@ -117,7 +119,7 @@ def _files(paths: Iterable[str], errors: list[ToolError]) -> Iterable[str]:
                 if real not in seen and os.path.isfile(real):
                     seen.add(real)
                     yield path
-        except ToolError as error:
+        except ToolError as error:  # noqa: PERF203  the next tree is read all the same
             errors.append(error)
 
 
@@ -163,9 +165,7 @@ def findings(row: Row) -> list[Finding]:
         edits = [edit for e in planned for edit in operator.text.edits(e.start, e.end, e.new)]
         message = row.judgement.reason + evidence(row)
         fix = tuple(edits) if row.judgement.verdict is Verdict.WRONG else ()
-        found.append(
-            Finding(row.judgement.code, operator.location, schema.op, message, row.judgement.severity, fix)
-        )
+        found.append(Finding(row.judgement.code, operator.location, schema.op, message, row.judgement.severity, fix))
     for position, returned in enumerate(row.inferred.returns[1:], 1):
         argument = next((arg for arg in schema.args if arg.name == returned), None)
         if argument and not argument.type.sets & schema.returns[position].type.sets:
@@ -184,9 +184,7 @@ def evidence(row: Row) -> str:
 
 def _checked(row: Row) -> Checked:
     operator = row.operator
-    return Checked(
-        operator.op, operator.location, operator.schema.text, row.judgement.verdict, row.judgement.reason
-    )
+    return Checked(operator.op, operator.location, operator.schema.text, row.judgement.verdict, row.judgement.reason)
 
 
 def report(result: Audit) -> Report:
@@ -232,10 +230,7 @@ def inferred_table(known: table.Table, result: Audit) -> InferredTable:
     effects: dict[tuple[str, tuple[str, ...]], set[Effect]] = {}
     for row in result.rows:
         key = (row.operator.op, tuple(arg.name for arg in row.operator.schema.args))
-        if row.judgement.verdict is Verdict.WRONG:
+        if row.judgement.verdict is not Verdict.UNKNOWN:
             effects.setdefault(key, set()).add(row.effect)
     sure = {key: found.pop() for key, found in effects.items() if len(found) == 1}
     return InferredTable(known.namespaces, known.entries, known.recognised, sure)
-
-
-__all__ = ["Audit", "Location", "Severity", "audit", "inferred_table", "report"]

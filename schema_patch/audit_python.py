@@ -70,7 +70,11 @@ def judge(python: Python, known: Writes) -> tuple[list[Checked], list[Finding]]:
             function = home.functions.get(name)
             schema, declared = _declared(operator)
             if function is None or declared is None:
-                why = "mutates_args is not written as a constant" if declared is None else "its function is not in this file"
+                why = (
+                    "mutates_args is not written as a constant"
+                    if declared is None
+                    else "its function is not in this file"
+                )
                 checked.append(Checked(_short(operator), operator.location, _text(operator), Verdict.UNKNOWN, why))
                 continue
             answers = pyflow.answers(function, home.path, home.functions, known)
@@ -110,7 +114,9 @@ def _judged(
         code = "SP102" if declared else "SP101"
         listed = ", ".join(f"'{name}'" for name in missing)
         chains = "; ".join(f"'{n}' at {answers[n].chain[0][0]}:{answers[n].chain[0][1]}" for n in missing)
-        reason = f"writes {listed} undeclared" + (f"; only {', '.join(map(repr, declared))} declared" if declared else "")
+        reason = f"writes {listed} undeclared" + (
+            f"; only {', '.join(map(repr, declared))} declared" if declared else ""
+        )
         edits = _edits(operator, (*declared, *missing))
         row = Checked(op, operator.location, _text(operator), Verdict.WRONG, reason)
         return row, [Finding(code, operator.location, op, f"{reason}: {chains}", Severity.ERROR, edits)]
@@ -133,8 +139,9 @@ def fakes(python: Python, operators: Iterable[Operator]) -> list[Finding]:
     by_name: dict[str, list[Fake]] = {}
     for source in python.sources:
         for fake in source.fakes:
-            by_name.setdefault(fake.name.partition(".")[0], []).append(fake)
-            by_name.setdefault(fake.name.rpartition("::")[2].partition(".")[0], []).append(fake)
+            name = fake.name.partition(".")[0]
+            for key in {name, name.rpartition("::")[2]}:
+                by_name.setdefault(key, []).append(fake)
     found: list[Finding] = []
     for operator in operators:
         name = operator.schema.name.rpartition("::")[2]
@@ -164,7 +171,9 @@ def _compare(operator: Operator, fake: Fake) -> list[Finding]:
     for arg, (name, default) in zip(schema.args, fake.parameters, strict=False):
         if arg.name == name and arg.default is not None and default is not None and not _same(arg.default, default):
             message = f"'{name}' is {default} by default in the fake, {arg.default} in the schema"
-            found.append(Finding("SP108", Location(where.path, where.line, where.column), op, message, Severity.WARNING))
+            found.append(
+                Finding("SP108", Location(where.path, where.line, where.column), op, message, Severity.WARNING)
+            )
     return found
 
 

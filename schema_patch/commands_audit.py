@@ -13,7 +13,7 @@ from .console import strict as strict_report
 from .model import Report, Severity, ToolError, Verdict
 
 if TYPE_CHECKING:
-    from .audit import Audit
+    from .audit import Audit, InferredTable
 
 
 @click.command()
@@ -53,7 +53,20 @@ def audit(
         _unknown(result)
     silent = () if strict else (Verdict.NEEDS_GUARD,)
     shown = report if strict or form != "text" else replace(report, findings=report.failed)
-    return show(shown, form, quiet=set(silent))
+    exit_code = show(shown, form, quiet=set(silent))
+    if form == "text":
+        for code in sorted({finding.code for finding in shown.findings}):
+            click.echo(f"{code}: see docs/codes/{code}.md", err=True)
+    return exit_code
+
+
+def inferred(paths: tuple[str, ...]) -> InferredTable:
+    """The operator table with what an audit of these trees infers: for `apply --infer`."""
+    from . import audit as work
+    from . import table
+
+    with progress("auditing") as step:
+        return work.inferred_table(table.load(), work.audit(paths, step))
 
 
 def _against(report: Report, baseline: str) -> Report:

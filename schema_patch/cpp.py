@@ -282,7 +282,8 @@ class _Reader:
         # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
         if items:
             readable = bool(text and function)
-            own = DISPATCH_KEY.search(" ".join(self.text(item) for item in items[1:] if item.type != "lambda_expression"))
+            words = " ".join(self.text(item) for item in items[1:] if item.type != "lambda_expression")
+            own = DISPATCH_KEY.search(words)
             key = own[1] if own else key
             self.implementation(text.text if text else "", namespace, function or items[-1], key, readable=readable)
 
@@ -293,7 +294,8 @@ class _Reader:
         own, _, name = op.strip().rpartition("::")
         span = Span(node.start_byte, node.end_byte)
         where = self.location(node.start_byte)
-        self.found.implementations.append(Implementation(name, own or namespace, where, span, kind, self.text(node), key))
+        made = Implementation(name, own or namespace, where, span, kind, self.text(node), key)
+        self.found.implementations.append(made)
 
     def kind(self, node: Node) -> str:
         """Whether the expression is a constant that names a function, a lambda, or something else."""

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from .mutation.infer import Answer, Kind
 
 VIEWS = frozenset(
-    "view reshape_view unsqueeze squeeze select narrow transpose t permute expand expand_as as_strided detach flatten_view "
+    "view unsqueeze squeeze select narrow transpose t permute expand expand_as as_strided detach flatten_view "
     "view_as unflatten swapaxes movedim unbind chunk split T mT data real diagonal unfold".split()
 )
 NOT_IN_PLACE = frozenset({"requires_grad_", "resize_", "set_", "retain_grad_", "__init__", "share_memory_"})
 PURE = frozenset(
-    "torch F math np len int float bool str isinstance range min max abs sum print tuple list zip enumerate triton cdiv "
-    "functional empty_like getattr hasattr type id repr sorted assert_close logger warnings".split()
+    "torch F math np len int float bool str isinstance range min max abs sum print tuple list zip enumerate triton "
+    "cdiv functional empty_like getattr hasattr type id repr sorted assert_close logger warnings".split()
 )
 MAPPED = frozenset({"make_block_ptr", "advance", "to", "make_tensor_descriptor", "multiple_of", "max_contiguous"})
 STORES = frozenset(

@@ -1,4 +1,4 @@
-"""Operators that Python registers, and fakes: torch.library.define, custom_op, triton_op, vLLM's wrapper, register_fake.
+"""Operators that Python registers, and fakes: define, custom_op, triton_op, vLLM's wrapper, register_fake.
 
 Reads Python as a syntax tree; imports none of it. What is computed at run time is not read. Flow through the functions
 is in pyflow.py.

@@ -44,7 +44,7 @@ def read(path: str, data: bytes) -> list[Suppression]:
 
 
 def apply(findings: Iterable[Finding], files: Mapping[str, bytes]) -> tuple[list[Finding], int]:
-    """The findings that no comment suppresses, with those about the comments themselves; and how many were suppressed."""
+    """The findings that no comment suppresses, with those about the comments; and how many were suppressed."""
     comments = [comment for path, data in files.items() for comment in read(path, data)]
     by_place = {(c.location.path, c.location.line + below): c for c in comments for below in (1, 0)}
     used: set[Suppression] = set()
@@ -59,7 +59,9 @@ def apply(findings: Iterable[Finding], files: Mapping[str, bytes]) -> tuple[list
             kept.append(finding)
     for comment in comments:
         if comment not in used:
-            message = f"suppresses nothing: no finding {' or '.join(sorted(comment.codes)) or 'of a code it names'} here"
+            message = (
+                f"suppresses nothing: no finding {' or '.join(sorted(comment.codes)) or 'of a code it names'} here"
+            )
             kept.append(Finding("SP109", comment.location, "", message, Severity.WARNING))
         elif not comment.reason:
             kept.append(Finding("SP109", comment.location, "", "a suppression without a reason", Severity.WARNING))

@@ -1,17 +1,19 @@
-"""The value of an expression: which places it can stand for. Knows the syntax of C++ expressions; calls are in calls.py."""
+"""The value of an expression: which places it can stand for. Knows C++ expressions; calls are in calls.py."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
+from .constants import Constants, decide, given
 from .index import Index
 from .models import Models
+from .scan import Function, split
 from .state import State, Variable
 from .syntax import Body
-from .values import NOTHING, THIS, Chain, Value, constant, mutable, select
+from .values import NOTHING, THIS, Chain, Value, constant, is_data, mutable, plain, select
 
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -32,6 +34,7 @@ class Expressions:
         self.models = models
         self.lambdas: dict[int, Node] = {}
         self.read: dict[tuple[object, ...], Value] = {}  # what a lambda returned that was read before
+        self.constants: dict[str, bool] = {}  # template parameters of which the value is known
         self.types: dict[str, str] = {}  # `using X = Y` within the function
         self.running: list[int] = []
         self.results: list[Value] = []  # of the lambdas being read
@@ -72,6 +75,9 @@ class Expressions:
         if variable:
             if variable.reference is not None:
                 return state.load(variable.reference)
+            held = state.heap.get((variable.root, ()), NOTHING)
+            if held and all(isinstance(o[0], int) for o in held):
+                return state.load(held)  # a pointer or a handle: it is what it leads to, and no object of its own
             return state.load([(variable.root, (), False)])
         function = self.body.function
         if function.in_class:
@@ -80,19 +86,41 @@ class Expressions:
             return found | known if known else found
         return self.functions(name)
 
-    def functions(self, name: str, qualifiers: tuple[str, ...] = ()) -> Value:
+    def functions(self, name: str, qualifiers: tuple[str, ...] = (), arguments: Sequence[str] = ()) -> Value:
         """A name that is a function's, as a value."""
         if name not in self.index.functions:
             return NOTHING
         found = self.index.resolve(name, qualifiers, -1, self.body.function)
-        return frozenset((("fn", f), (), False) for f in found[:6])
+        return frozenset((("fn", f, self.constants_of(f, arguments)), (), False) for f in found[:6])
+
+    def constants_of(self, function: Function, arguments: Sequence[str]) -> Constants:
+        """What is known of a function's template parameters, where it is named with these arguments."""
+        if not arguments:
+            return ()
+        head = self.index.text(function.path).masked[function.head : function.parameters[0]]
+        return given(head, arguments, self.constants)
+
+    def template_arguments(self, node: Node | None) -> list[str]:
+        """The text of the template arguments in `f<a, b>` and `n::f<a, b>`."""
+        while node is not None and node.type == "qualified_identifier":
+            node = node.child_by_field_name("name")
+        inner = node.child_by_field_name("arguments") if node is not None and node.type == "template_function" else None
+        return split(self.text(inner)[1:-1]) if inner is not None else []
 
     def of_qualified_identifier(self, node: Node) -> Value:
         names = self.names(node)
-        return self.functions(names[-1], names[:-1]) if names else NOTHING
+        if not names:
+            return NOTHING
+        found = self.functions(names[-1], names[:-1], self.template_arguments(node))
+        if not found and self.body.function.in_class and names[-1] not in self.index.functions:
+            return self.state.load([(THIS, (f".{names[-1]}",), False)])  # `Base::field`
+        return found
 
     def of_template_function(self, node: Node) -> Value:
-        return self.value(node.child_by_field_name("name"))
+        name = node.child_by_field_name("name")
+        if name is not None and not self.state.find(self.text(name)):
+            return self.functions(self.text(name), (), self.template_arguments(node)) or self.value(name)
+        return self.value(name)
 
     def names(self, node: Node) -> tuple[str, ...]:
         """`a::b<T>::c` as names."""
@@ -118,7 +146,11 @@ class Expressions:
         return self.value(node.child_by_field_name("right"))
 
     def of_conditional_expression(self, node: Node) -> Value:
-        self.value(node.child_by_field_name("condition"))
+        condition = node.child_by_field_name("condition")
+        self.value(condition)
+        decided = decide(self.text(condition), self.constants) if condition is not None and self.constants else None
+        if decided is not None:
+            return self.value(node.child_by_field_name("consequence" if decided else "alternative"))
         first = self.value(node.child_by_field_name("consequence"))
         return first | self.value(node.child_by_field_name("alternative"))
 
@@ -232,10 +264,23 @@ class Expressions:
         return value
 
     def of_binary_expression(self, node: Node) -> Value:
-        left = self.value(node.child_by_field_name("left"))
-        right = self.value(node.child_by_field_name("right"))
+        left = self.operand(node.child_by_field_name("left"))
+        right = self.operand(node.child_by_field_name("right"))
         operator = node.child_by_field_name("operator")
-        return left | right if operator is not None and self.text(operator) in ARITHMETIC else NOTHING
+        if operator is None or self.text(operator) not in ARITHMETIC:
+            return NOTHING
+        both = left | right
+        # A pointer and what was read as an index: the sum leads where the pointer does.
+        return frozenset(o for o in both if not is_data(plain(o[1]))) or both
+
+    def operand(self, node: Node | None) -> Value:
+        """An operand of a sum: the sum of tensors is a new one, that of a pointer and a number is the same place."""
+        value = self.value(node)
+        variable = self.state.find(self.text(node)) if node is not None and node.type == "identifier" else None
+        if variable and "Tensor" in variable.kind and "Accessor" not in variable.kind:
+            self.state.read(value)
+            return NOTHING
+        return value
 
     def of_unary_expression(self, node: Node) -> Value:
         self.value(node.child_by_field_name("argument"))
@@ -256,7 +301,9 @@ class Expressions:
             else:
                 yield "", self.value(child)
 
-    def fill(self, root: str, path: tuple[str, ...], items: list[tuple[str, Value]], names: tuple[str, ...] = ()) -> None:
+    def fill(
+        self, root: str, path: tuple[str, ...], items: list[tuple[str, Value]], names: tuple[str, ...] = ()
+    ) -> None:
         for number, (designator, value) in enumerate(items):
             self.state.add((root, (*path, "*")), value)
             if designator.startswith("."):
@@ -274,7 +321,9 @@ class Expressions:
 
     def of_new_expression(self, node: Node) -> Value:
         kind = node.child_by_field_name("type")
-        made = self.construct(self.class_of(self.text(kind)) if kind else "", node.child_by_field_name("arguments"), node)
+        made = self.construct(
+            self.class_of(self.text(kind)) if kind else "", node.child_by_field_name("arguments"), node
+        )
         return select(made, "&")
 
     def of_lambda_expression(self, node: Node) -> Value:

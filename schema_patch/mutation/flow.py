@@ -9,18 +9,19 @@ import re
 
 from tree_sitter import Node
 
-from .calls import Calls
+from .constants import Constants, decide
 from .expressions import arguments
 from .index import Index
 from .models import Models
+from .objects import Objects, bare
 from .scan import Function
 from .state import State, Variable
-from .syntax import Body, parse, read_parameters
-from .values import NOTHING, PACK, THIS, Origin, Summary, Value, select
+from .syntax import Body, parse
+from .values import NOTHING, PACK, Origin, Summary, Value, constant
 
 SCALARS = frozenset(
     "bool char short int long unsigned float double half bfloat16 size_t ssize_t ptrdiff_t int8_t int16_t int32_t "
-    "int64_t uint8_t uint16_t uint32_t uint64_t uint index_t ScalarType Device DeviceIndex dim3 cudaStream_t string".split()
+    "int64_t uint8_t uint16_t uint32_t uint64_t uint index_t ScalarType Device DeviceIndex dim3 string".split()
 )
 NAME = re.compile(r"[A-Za-z_]\w*")
 LOCAL_ALIAS = re.compile(r"using\s+(\w+)\s*=\s*(?:typename\s+)?([\w:]+)")
@@ -28,15 +29,7 @@ KEEPS = re.compile(r"\bauto\b|Tensor|Accessor|optional|\*|&|Ptr|ptr|Params|param
 STATIC = re.compile(r"\b(?:static|thread_local)\b")
 
 
-def bare(text: str) -> str:
-    """A type's last name, without template arguments, qualifiers, pointers."""
-    text = re.sub(r"\b(?:const|constexpr|static|struct|class|typename|volatile|inline|thread_local)\b", " ", text)
-    text = text.split("<")[0]
-    names = NAME.findall(text)
-    return names[-1] if names else ""
-
-
-class Flow(Calls):
+class Flow(Objects):
     """Executes the statements of one function."""
 
     def __init__(self, body: Body, index: Index, models: Models, summaries: Summaries) -> None:
@@ -46,8 +39,8 @@ class Flow(Calls):
         self.read_again: dict[int, int] = {}
         self.returned: Value = NOTHING
 
-    def summary_of(self, function: Function) -> Summary:
-        return self.summaries.of(function)
+    def summary_of(self, function: Function, constants: Constants = ()) -> Summary:
+        return self.summaries.of(function, constants)
 
     def run(self) -> Summary:
         state = self.state
@@ -119,6 +112,11 @@ class Flow(Calls):
             self.state.merge(before)
 
     def do_if_statement(self, node: Node) -> None:
+        condition = node.child_by_field_name("condition")
+        decided = decide(self.text(condition), self.constants) if condition is not None and self.constants else None
+        if decided is not None:
+            self.execute(node.child_by_field_name("consequence" if decided else "alternative"))
+            return
         self.state.scopes.append({})
         self.execute(node.child_by_field_name("condition"))
         first, second = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
@@ -247,7 +245,11 @@ class Flow(Calls):
     def initialise(self, declarator: Node, kind: str, value: Node | None, node: Node, static: bool) -> None:
         """`T x = value`, `T x(values)`, `T x{values}`."""
         cls = self.class_of(kind)
-        if value is not None and value.type in ("argument_list", "initializer_list") and declarator.type == "identifier":
+        if (
+            value is not None
+            and value.type in ("argument_list", "initializer_list")
+            and declarator.type == "identifier"
+        ):
             if value.type == "initializer_list" and not cls:
                 found = self.value(value)
                 if "auto" in kind or bare(kind) in SCALARS or "*" in kind:
@@ -264,17 +266,28 @@ class Flow(Calls):
         inner, parameters = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("parameters")
         if inner is None or inner.type != "identifier" or parameters is None:
             return
-        values = []
-        for parameter in arguments(parameters):
-            text = re.sub(r"[^\w:].*", "", self.text(parameter), flags=re.DOTALL)
-            values.append(self.named(text))
+        values = [self.mentioned(self.text(parameter)) for parameter in arguments(parameters)]
         self.declare(inner, kind, self.build(self.class_of(kind), values, [], node), node)
+
+    def mentioned(self, text: str) -> Value:
+        """The variables that an expression names, where it was parsed as a parameter: `reinterpret_cast<T*>(x)`."""
+        value = NOTHING
+        for name in NAME.findall(text):
+            if self.state.find(name):
+                value |= self.named(name)
+        return constant(value) if re.search(r"\bconst\b", text) else value
 
     def declare(self, declarator: Node, kind: str, value: Value, node: Node, static: bool = False) -> None:
         """Declares a name with its first value; a reference names the places themselves."""
         state = self.state
         pointer = reference = array = False
-        while declarator.type in ("pointer_declarator", "reference_declarator", "array_declarator", "parenthesized_declarator", "init_declarator"):
+        while declarator.type in (
+            "pointer_declarator",
+            "reference_declarator",
+            "array_declarator",
+            "parenthesized_declarator",
+            "init_declarator",
+        ):
             pointer |= declarator.type == "pointer_declarator"
             reference |= declarator.type == "reference_declarator"
             array |= declarator.type == "array_declarator"
@@ -308,47 +321,6 @@ class Flow(Calls):
                     state.add((variable.root, path), state.heap.get((root_, path), NOTHING))
         if variable.reference is None:
             state.assign(variable, value, self.here(node))
-
-    def class_of(self, text: str) -> str:
-        """The class of the tree that a type names, through aliases; empty where it is none."""
-        name = bare(text)
-        for _ in range(5):
-            if name in self.index.classes and name not in self.types:
-                return name
-            if self.types.get(name) == "":
-                return ""
-            target = self.types.get(name) or self.index.aliases.get(name)
-            if not target or target == name:
-                return ""
-            name = target.rpartition("::")[2]
-        return ""
-
-    def construct(self, cls: str, inner: Node | None, node: Node) -> Value:
-        """An object made from the arguments in parentheses or braces."""
-        items = list(self.items(inner)) if inner is not None else []
-        values = [value for _, value in items]
-        if any(designator for designator, _ in items):
-            root = self.state.new("object")
-            self.fill(root, (), items)
-            self.state.classes[root] = cls
-            return frozenset({(root, (), False)})
-        return self.build(cls, values, arguments(inner), node)
-
-    def build(self, cls: str, values: list[Value], items: list[Node], node: Node) -> Value:
-        root = self.state.new("object")
-        made: Value = frozenset({(root, (), False)})
-        if not cls:
-            self.fill(root, (), [("", value) for value in values])
-            self.run_functors(values, node)
-            return made.union(*values)
-        self.state.classes[root] = cls
-        path = self.body.function.path
-        makers = [f for f in self.index.methods(cls, cls, len(values), path) if f.scope[-1:] == (cls,)]
-        if makers:
-            self.apply(makers, items, values, select(made, "&"), node)
-        else:
-            self.fill(root, (), [("", value) for value in values], self.index.fields(cls, path))
-        return made
 
     def run_lambda(self, node: Node, values: list[Value], spots: list[Value]) -> Value:
         count = self.read_again.get(node.id, 0)
@@ -391,15 +363,15 @@ class Summaries:
     def __init__(self, index: Index, models: Models) -> None:
         self.index = index
         self.models = models
-        self.known: dict[tuple[str, int], Summary] = {}
+        self.known: dict[tuple[tuple[str, int], Constants], Summary] = {}
 
-    def of(self, function: Function) -> Summary:
-        found = self.known.get(function.key)
+    def of(self, function: Function, constants: Constants = ()) -> Summary:
+        """What calling the function does, its template parameters being what is known of them."""
+        key = function.key, constants
+        found = self.known.get(key)
         if found is None:
-            self.known[function.key] = Summary()  # what a recursive call sees
-            found = Flow(parse(function, self.index), self.index, self.models, self).run()
-            self.known[function.key] = found
+            self.known[key] = Summary()  # what a recursive call sees
+            flow = Flow(parse(function, self.index), self.index, self.models, self)
+            flow.constants.update(constants)
+            found = self.known[key] = flow.run()
         return found
-
-
-__all__ = ["Flow", "Summaries", "THIS", "read_parameters"]

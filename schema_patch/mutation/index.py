@@ -82,7 +82,7 @@ class Index:
         if qualifiers:
             if qualifiers[-1] in self.aliases and qualifiers[-1] not in self.classes:
                 qualifiers = (self.aliases[qualifiers[-1]].rpartition("::")[2],)
-            whole = [f for f in found if f.scope[-len(qualifiers) :] == qualifiers]
+            whole = [f for f in found if self.within(f.scope[-len(qualifiers) :], qualifiers)]
             inner = [f for f in found if qualifiers[-1] in f.scope and not f.in_class]
             found = whole or inner or self.inherited(found, qualifiers[-1])
         else:
@@ -96,12 +96,27 @@ class Index:
             found = same or found
         return nearest(found, at.path, lambda f: f.path)
 
+    def within(self, scope: tuple[str, ...], qualifiers: tuple[str, ...]) -> bool:
+        """Whether a scope is what these qualifiers name; a namespace may be called by a macro."""
+        return len(scope) == len(qualifiers) and all(
+            part == name or any(macro.body == name for _, macro in self.macros.get(part, ()))
+            for part, name in zip(scope, qualifiers, strict=True)
+        )
+
     def methods(self, kind: str, name: str, count: int, path: str) -> list[Function]:
         """The definitions of a method of a class or of its bases."""
         family = self.family((kind,))
         found = [f for f in self.functions.get(name, ()) if f.scope and f.scope[-1] in family and takes(f, count)]
         own = [f for f in found if f.scope[-1] == kind]
         return nearest(own or found, path, lambda f: f.path)
+
+    def class_named(self, name: str) -> str:
+        """The class that a name stands for, through aliases; empty where it is none."""
+        for _ in range(5):
+            if name in self.classes:
+                return name
+            name = self.aliases.get(name, "").rpartition("::")[2]
+        return ""
 
     def family(self, kinds: tuple[str, ...]) -> set[str]:
         """A class and its bases."""
@@ -110,7 +125,7 @@ class Index:
         while todo:
             kind = todo.pop()
             if kind not in seen:
-                seen.add(kind)
+                seen |= {kind, self.class_named(kind)}
                 todo += [base for found in self.classes.get(kind, ()) for base in found.bases]
         return seen
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from ..cpp import Implementation
-from ..schema import Schema
+from schema_patch.cpp import Implementation
+from schema_patch.schema import Schema
+
 from .flow import Summaries
 from .index import Index
 from .scan import Function, arity
@@ -60,6 +61,9 @@ def classify(path: Path, plain: bool) -> str:
     perhaps = "~" in path
     path = tuple(s for s in path if s != "~")
     if "#" in path:
+        rest = path[path.index("#") + 1 :]
+        if rest.count("*") != 1:
+            return "elsewhere" if rest else ""
         return "perhaps" if perhaps else "written"
     if "@" not in path:
         return "written" if plain and path == ("*",) else ""

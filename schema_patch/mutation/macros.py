@@ -14,6 +14,7 @@ from .mask import Macro
 from .scan import split
 
 NAME = re.compile(r"[A-Za-z_]\w*")
+OPTIONAL = re.compile(r"__VA_OPT__\s*\(([^()]*)\)")
 DEEPEST = 12
 LARGEST = 1_000_000  # characters that the macros of one function may come to
 Lookup = Callable[[str, int], Macro | None]  # a name, and where in the file it is used
@@ -110,11 +111,15 @@ def substitute(macro: Macro, arguments: list[str]) -> str:
     if macro.parameters is None:
         return macro.body
     names = list(macro.parameters)
+    text = macro.body
+    if "__VA_OPT__" in text:
+        text = OPTIONAL.sub(r"\1" if len(arguments) >= len(names) else "", text)
     values = dict(zip(names, arguments, strict=False))
     if names and names[-1].endswith("..."):
         rest = ", ".join(arguments[len(names) - 1 :])
         values[names[-1].removesuffix("...").strip() or "__VA_ARGS__"] = rest
         values.pop("...", None)
+
     def replaced(match: re.Match[str]) -> str:
         name = match["name"]
         if match["hash"]:
@@ -123,7 +128,7 @@ def substitute(macro: Macro, arguments: list[str]) -> str:
             return match.group()
         return values.get(name, "")
 
-    body = re.sub(r"(?P<hash>(?<!#)#\s*(?!#))?\b(?P<name>[A-Za-z_]\w*)", replaced, macro.body)
+    body = re.sub(r"(?P<hash>(?<!#)#\s*(?!#))?\b(?P<name>[A-Za-z_]\w*)", replaced, text)
     return re.sub(r"\s*##\s*", "", body)
 
 

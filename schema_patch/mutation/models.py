@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 
@@ -15,8 +16,16 @@ class Launch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: int
 
 
+class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Intrinsics whose names fit a pattern, and the arguments that they write; the others are read."""
+
+    pattern: str
+    writes: tuple[int, ...]
+
+
 class _Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: str
+    loads: str
 
 
 class _Methods(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,8 +43,10 @@ class _Methods(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writes: dict[str, tuple[int, ...]]
+    families: tuple[Family, ...]
     reads: _Reads
     aliases: dict[str, tuple[int, ...]]
+    accessors: dict[str, int]
     launches: dict[str, Launch]
     methods: _Methods
 
@@ -44,9 +55,12 @@ class Models:
     """The file with its lists of names as sets."""
 
     def __init__(self, file: _File) -> None:
-        self.writes = file.writes
-        self.reads = frozenset(file.reads.names.split())
+        self.named = file.writes
+        self.families = [(re.compile(family.pattern), family.writes) for family in file.families]
+        self.loads = frozenset(file.reads.loads.split())
+        self.reads = frozenset(file.reads.names.split()) | self.loads
         self.aliases = file.aliases
+        self.accessor_makers = file.accessors
         self.launches = file.launches
         methods = file.methods
         self.metadata = frozenset(methods.metadata.split())
@@ -59,6 +73,13 @@ class Models:
         self.stores = frozenset(methods.stores.split())
         self.atomics = frozenset(methods.atomics.split())
         self.method_writes = methods.writes
+
+    @cache  # noqa: B019  there is one of them
+    def writes(self, name: str) -> tuple[int, ...] | None:
+        """The arguments that a function of this name writes; None where nothing is known of it."""
+        if name in self.named:
+            return self.named[name]
+        return next((writes for pattern, writes in self.families if pattern.fullmatch(name)), None)
 
 
 @cache

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..cpp import Implementation, Registration, Source
-from ..literals import MappedText
-from ..model import Location, Span
-from ..schema import Schema, SchemaError, parse
+from schema_patch.cpp import Implementation, Registration, Source
+from schema_patch.literals import MappedText
+from schema_patch.model import Location, Span
+from schema_patch.schema import Schema, SchemaError, parse
+
 from .macros import closing, substitute
 from .mask import Macro, mask
 from .scan import split
@@ -51,7 +52,7 @@ def match(sources: Iterable[tuple[str, Source]], extra: Iterable[Implementation]
         for registration in source.registrations:
             try:
                 registered.append((registration, parse(registration.schema.text)))
-            except SchemaError:
+            except SchemaError:  # noqa: PERF203  `check` tells of it
                 continue
     found: list[Operator] = []
     for registration, schema in registered:
@@ -65,7 +66,7 @@ def match(sources: Iterable[tuple[str, Source]], extra: Iterable[Implementation]
 
 
 def nearby(found: list[Implementation], path: str) -> list[Implementation]:
-    """Those in the smallest folder around the schema that holds any real one: trees keep copies of each other's files."""
+    """Those in the smallest folder around the schema that holds a real one: trees keep copies of each other."""
     from .infer import NOT_REAL
 
     folder = path.rpartition("/")[0]

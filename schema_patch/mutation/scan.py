@@ -14,12 +14,25 @@ STRUCTURE = re.compile(r"[{}();]")
 BRACES = re.compile(r"[{}]")
 BRACKETS = re.compile(r"[(\[{}\])<>,]")
 NAMESPACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*(?:\[\[.*?\]\]\s*)?$")
-CLASS = re.compile(r"\b(?:class|struct|union)\b(?:\s*(?:\[\[.*?\]\]|alignas\s*\([^)]*\)|__align__\s*\([^)]*\)))*\s*([\w:]+)?")
+CLASS = re.compile(
+    r"\b(?:class|struct|union)\b(?:\s*(?:\[\[.*?\]\]|alignas\s*\([^)]*\)|__align__\s*\([^)]*\)))*\s*([\w:]+)?"
+)
 ALIAS = re.compile(r"\b(?:using|namespace)\s+(\w+)\s*=\s*(?:typename\s+)?([\w:]+)")
 DECORATED = re.compile(r"\b(?:alignas|__align__|__attribute__)\b")
+NO_FIELD = re.compile(r"\s*(?:(?:public|private|protected)\s*:\s*)*(?:using|typedef|friend|static|template|enum)\b")
+TYPEDEF = re.compile(r"\btypedef\s+(?:typename\s+)?([\w:]{1,200})\s*(?:<[^;{}]{0,400}>)?\s+(\w{1,100})\s*;")
 TEMPLATE = re.compile(r"\s*template\s*<")
-NAME_BEFORE = re.compile(r"((?:\w+\s*(?:<[^;{}()]*>)?\s*::\s*)*)(~?\w+|operator\s*\(\s*\)|operator\s*[^\s\w(]{1,3}|operator\s+\w+)\s*(?:<[^;{}]*>)?\s*$")
-NO_NAME = frozenset("__launch_bounds__ __attribute__ alignas decltype noexcept requires sizeof __align__ if for while switch catch return throw __declspec static_assert".split())
+NAME_BEFORE = re.compile(
+    r"((?:\w+\s*(?:<[^;{}()]*>)?\s*::\s*)*)"
+    r"(~?\w+|operator\s*\(\s*\)|operator\s*[^\s\w(]{1,3}|operator\s+\w+)\s*(?:<[^;{}]*>)?\s*$"
+)
+LONGEST = 20_000  # characters before the brace of a definition
+GROUPS = 8  # parentheses of a declaration that are looked at, from each end
+NO_NAME = frozenset(
+    "__launch_bounds__ __attribute__ alignas decltype noexcept requires sizeof __align__ if for while switch catch "
+    "return "
+    "throw __declspec static_assert".split()
+)
 AFTER = re.compile(
     r"(?:\s|const\b|volatile\b|noexcept\b(?:\([^()]*\))?|override\b|final\b|mutable\b|constexpr\b|&&?|try\b|__\w+__|"
     r"\[\[.*?\]\]|[A-Z_]{3,}\b)*(?:->[\w:<>,&*\s()]+)?",
@@ -86,7 +99,7 @@ def scan(source: bytes, path: str) -> FileIndex:
     scanner.run()
     return FileIndex(
         path, tuple(scanner.functions), tuple(scanner.classes), tuple(scanner.prototypes),
-        tuple(ALIAS.findall(text)), macros, b"LIBRARY" in source,
+        (*ALIAS.findall(text), *((new, old) for old, new in TYPEDEF.findall(text))), macros, b"LIBRARY" in source,
     )  # fmt: skip
 
 
@@ -196,6 +209,8 @@ class _Scanner:
         text = self.text
         end = self.closing.get(here, len(text)) + 1
         head = text[start:here]
+        if len(head) > LONGEST:  # no declaration of C++ is that long
+            return end, True
         found = self.function(start, here, groups)
         if found == "initialiser":
             return end, False
@@ -221,7 +236,7 @@ class _Scanner:
 
     def function(self, start: int, here: int, groups: list[tuple[int, int]]) -> str:
         text = self.text
-        for opening, closing in groups:
+        for opening, closing in groups if len(groups) <= 2 * GROUPS else groups[:GROUPS] + groups[-GROUPS:]:
             before = text[start:opening]
             name = NAME_BEFORE.search(before[-300:])
             if not name or name[2] in NO_NAME:
@@ -261,9 +276,20 @@ class _Scanner:
             name = NAME_BEFORE.search(self.text[start:opening][-300:])
             if name and "=" not in self.text[start:opening]:
                 self.prototypes.append((name[2], self.text[opening + 1 : closing]))
-        elif self.scopes and self.scopes[-1].kind == "class":
-            if not re.match(r"\s*(?:(?:public|private|protected)\s*:\s*)*(?:using|typedef|friend|static|template|enum)\b", text):
-                self.scopes[-1].fields.append(text)
+        elif self.scopes and self.scopes[-1].kind == "class" and not NO_FIELD.match(text):
+            self.scopes[-1].fields.append(text)
+
+
+def template_list(head: str) -> str:
+    """What stands between the brackets of the last `template <…>` before a declaration."""
+    angles = _angles(head) if "<" in head else {}
+    at, found = 0, ""
+    while match := TEMPLATE.match(head, at):
+        end = angles.get(match.end() - 1)
+        if end is None:
+            break
+        at, found = end + 1, head[match.end() : end]
+    return found
 
 
 def _after_template(head: str) -> int:

@@ -1,6 +1,6 @@
 """What is known at one point of a function: variables, what places hold, and the effects so far. No syntax.
 
-An assignment replaces what a variable holds; where branches meet, it holds what it held in either. Other places only grow.
+An assignment replaces what a variable holds; where branches meet, it holds what it held in either.
 """
 
 from __future__ import annotations
@@ -8,7 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .values import NOTHING, THIS, WIDEST, Chain, Origin, Path, Root, Summary, Value, extend, loaded
+from .values import (
+    COPY,
+    NOTHING,
+    THIS,
+    WIDEST,
+    Chain,
+    Origin,
+    Path,
+    Root,
+    Summary,
+    Value,
+    copied,
+    extend,
+    is_data,
+    loaded,
+    plain,
+)
 
 MOST = 400  # effects of one function; real ones have few
 
@@ -79,10 +95,11 @@ class State:
         if variable.reference is not None:
             self.store(variable.reference, value, chain)
             return
+        value = copied(value)
         if variable.scalar:
             value = frozenset(o for o in value if o[1] and o[1][-1] in ("@", "&"))
         elif variable.plain:
-            value = frozenset(o for o in value if not o[1] or o[1][-1] not in ("*", "#"))
+            value = frozenset(o for o in value if not o[1] or o[1][-1] not in ("*", "#", COPY))
         self.hold((variable.root, ()), value)
 
     def hold(self, key: tuple[Root, Path], value: Value) -> None:
@@ -101,15 +118,13 @@ class State:
         """`*place = value`: an effect where the place is a parameter's, and something held in any case."""
         for origin in places:
             self.effect("write", origin, chain)
-            root, path, _ = origin
-            held = value - {origin}
-            if isinstance(root, int):  # what was loaded through a parameter is data, as far as can be told
-                held = frozenset(o for o in held if not o[1] or o[1][-1] != "*")
-            self.keep(origin, held, chain)
+            self.keep(origin, copied(value) - {origin}, chain)
 
     def keep(self, origin: Origin, held: Value, chain: Chain) -> None:
         """Something is held at a place; a caller is told where it can see the place."""
         root, path, _ = origin
+        if isinstance(root, int):  # what was loaded through a parameter is data, as far as can be told
+            held = frozenset(o for o in held if not is_data(plain(o[1])))
         if not held:
             return
         if isinstance(root, int) and loaded(path):  # where the data of a tensor is read, nobody knows
@@ -119,16 +134,18 @@ class State:
             return
         self.add((root, path), held)
         if isinstance(root, int) and self.outlives(root, path):
-            exported = frozenset(o for o in self.load(held) if not isinstance(o[0], str))
+            exported = frozenset(o for o in self.load(held) if not isinstance(o[0], str) and not is_data(plain(o[1])))
             if exported:
                 self.summary.stores[(root, path)] = self.summary.stores.get((root, path), NOTHING) | exported
 
     def outlives(self, root: int, path: Path) -> bool:
         """Whether a caller sees what is stored at this place."""
-        return root == THIS or root not in self.by_value or "*" in path or "@" in path
+        return root == THIS or root not in self.by_value or any(selector in path for selector in "*@#")
 
     def effect(self, kind: str, origin: Origin, chain: Chain, reason: str = "") -> None:
         root, path, _ = origin
+        if COPY in path:
+            return
         if kind == "unknown":
             path = path[:3]  # whatever lies behind is as unknown
         if len(self.summary.effects) >= MOST and (kind, root, path) not in self.summary.effects:
@@ -145,7 +162,7 @@ class State:
         """Data is read at these places, or behind them."""
         for root, path, _ in value:
             if isinstance(root, int):
-                self.summary.reads.add((root, path[:3]))
+                self.summary.reads.add((root, plain(path[:3])))
 
     def merge(self, other: dict[tuple[Root, Path], Value]) -> None:
         """Two branches meet: what a place holds is what it held in either."""
@@ -158,17 +175,18 @@ class State:
                 self.hold(key, mine | value)
 
     def reachable(self, value: Value) -> Value:
-        """What a callee can reach from a value: through local objects, their fields too."""
+        """What a callee can reach from a value: through local objects, what stands behind each place of theirs."""
         result = set(self.load(value))
-        seen: set[Root] = set()
-        todo = [o[0] for o in result if isinstance(o[0], str)]
+        seen: set[tuple[Root, Path]] = set()
+        todo = [o[:2] for o in result if isinstance(o[0], str)]
         while todo:
-            root = todo.pop()
-            if root in seen:
+            place = root, path = todo.pop()
+            if place in seen:
                 continue
-            seen.add(root)
-            for path in self.inside.get(root, ()):
-                new = set(self.load(self.heap.get((root, path), ()))) - result
-                result |= new
-                todo += [o[0] for o in new if isinstance(o[0], str)]
+            seen.add(place)
+            for inner in self.inside.get(root, ()):
+                if inner[: len(path)] == path:
+                    new = set(self.load(self.heap.get((root, inner), ()))) - result
+                    result |= new
+                    todo += [o[:2] for o in new if isinstance(o[0], str)]
         return frozenset(result)

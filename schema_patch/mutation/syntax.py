@@ -1,6 +1,6 @@
 """One function as syntax nodes: its parameters and body, macros expanded, launches made calls. A door to tree-sitter.
 
-Only the text of the function is parsed, behind a plain header of our own, so that nothing around it can confuse the parse.
+Only the function is parsed, behind a plain header of our own, so that nothing around it can confuse the parse.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
+from . import constants
 from .index import Index
 from .macros import Expanded, Expander
 from .scan import Function, split
@@ -44,6 +45,7 @@ class Body:
     expanded: Expanded
     lines: tuple[int, ...]
     template_types: tuple[str, ...]  # names that stand for any type
+    template_names: frozenset[str]  # those, and those that stand for a value or a function
 
     def line(self, node: Node) -> int:
         """The line of the file that a node comes from."""
@@ -74,9 +76,11 @@ def parse(function: Function, index: Index) -> Body:
             place = masked.index(part, at) if part in masked[at:end] else at
             match = re.match(r"\s*([\w:]+)\s*(?:<[^(){}]*>)?\s*([({])(.*)[)}]\s*$", part, re.DOTALL)
             if match:
-                expander.add(f"this->{match[1]} = {'{' if ',' in match[3] else '('}", place)
-                expander.add_expanded(match[3] or "0", place + match.start(3))
-                expander.add(f"{'}' if ',' in match[3] else ')'};", place)
+                base = index.class_named(match[1].rpartition("::")[2])
+                opening, closing = ("{", "}") if "," in match[3] and not base else ("(", ")")
+                expander.add(f"this->{base}{opening}" if base else f"this->{match[1]} = {opening}", place)
+                expander.add_expanded(match[3] or ("" if base else "0"), place + match.start(3))
+                expander.add(f"{closing};", place)
             at = place + len(part)
     start, end = function.body
     expander.add_expanded(masked[start:end], start)
@@ -91,7 +95,8 @@ def parse(function: Function, index: Index) -> Body:
     root = _parser().parse(data).root_node
     head = masked[function.head : function.parameters[0]]
     types = tuple(TYPE_PARAMETER.findall(head)) if head.startswith("template") else ()
-    return Body(function, read_parameters(parameters.result().text), root, data, whole, lines, types)
+    names = frozenset(constants.parameters(head)) - {""}
+    return Body(function, read_parameters(parameters.result().text), root, data, whole, lines, types, names)
 
 
 @lru_cache(maxsize=8192)

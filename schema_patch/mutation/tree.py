@@ -5,6 +5,7 @@ Touches the disk: reads sources, and keeps what it read in the user's cache fold
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import multiprocessing
 import os
@@ -17,8 +18,9 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from .. import cpp
-from ..cpp import Source
+from schema_patch import cpp
+from schema_patch.cpp import Source
+
 from .scan import FileIndex, scan
 
 LARGEST = 4_000_000  # bytes of a file; what is larger is generated data
@@ -107,7 +109,7 @@ def digest_of(path: str, data: bytes) -> str:
 
 
 def _read(path: str, data: bytes) -> ReadFile:
-    source = cpp.read(data, path) if cpp.may_register(data) and b"LIBRARY" in data or b"Library&" in data else None
+    source = cpp.read(data, path) if (cpp.may_register(data) and b"LIBRARY" in data) or b"Library&" in data else None
     return ReadFile(scan(data, path), source)
 
 
@@ -144,5 +146,6 @@ def pooled(
     if len(todo) < 24 or processes() == 1:
         yield from map(work, todo)
         return
-    with multiprocessing.get_context("fork").Pool(processes()) as pool:
+    # Nothing here lives in cycles, and a collector would copy the pages that the processes share.
+    with multiprocessing.get_context("fork").Pool(processes(), gc.disable) as pool:
         yield from pool.imap_unordered(work, todo, chunksize=8)

@@ -2,16 +2,18 @@
 
 An Origin is a place: a root (a parameter's number, a local object, a function) and the selectors that lead from it:
 `.field`, `*` (dereference or subscript), `&` (address of), `@` (the data pointer of a tensor), `#` (an accessor of its
-data), `~` (perhaps a copy), `...` (any argument of a pack). `out.data_ptr() + 1` of parameter 0 is `(0, ("@",))`, and storing through it writes `@*`.
+data), `~` (perhaps a copy), `=` (a copy of what was read), `...` (any argument of a pack). `out.data_ptr() + 1` of
+parameter 0 is `(0, ("@",))`, and storing through it writes `@*`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-Root = Any  # int: parameter; str: local object; a tuple ("fn", Function) or ("lambda", node id)
+Root = Any  # int: parameter; str: local object; a tuple ("fn", Function, Constants) or ("lambda", node id)
 Path = tuple[str, ...]
 Origin = tuple[Root, Path, bool]  # the flag: reached as const, so that a callee that is not seen cannot write there
 Value = frozenset[Origin]
@@ -20,6 +22,7 @@ Chain = tuple[Place, ...]
 
 NOTHING: Value = frozenset()
 THIS = -1
+COPY = "="  # a copy of what was read there: its fields are its own, what it points to is not
 PACK = "..."  # all arguments from this parameter on
 DEEPEST = 7
 WIDEST = 48
@@ -47,8 +50,10 @@ def extend(origin: Origin, selector: str) -> Origin | None:
         last = path[-1]
         if last == "&" and selector == "*":
             return root, path[:-1], const
-        if last == "#":
+        if selector == "*" and last == "*" and "#" in path:  # as many subscripts as the tensor has dimensions
             return origin
+        if selector in ("*", "@", "#") and COPY in path:
+            path = tuple(s for s in path if s != COPY)
         if last == "~" and selector == "~":
             return origin
     if len(path) >= DEEPEST:
@@ -58,6 +63,31 @@ def extend(origin: Origin, selector: str) -> Origin | None:
 
 def select(value: Iterable[Origin], selector: str) -> Value:
     return frozenset(o for o in (extend(origin, selector) for origin in value) if o is not None)
+
+
+def copied(value: Value) -> Value:
+    """The value after an assignment: what was read from memory is a copy now."""
+    if not any("*" in path for _, path, _ in value):
+        return value
+    return frozenset(
+        (root, (*path, COPY), const) if is_data(path) and isinstance(root, int) else (root, path, const)
+        for root, path, const in value
+    )
+
+
+def plain(path: Path) -> Path:
+    """The path without the marks of copies."""
+    return tuple(s for s in path if s != COPY) if COPY in path else path
+
+
+def is_data(path: Path) -> bool:
+    """Whether this is a place in memory, or a field of one, and no address."""
+    for selector in reversed(path):
+        if selector == "*":
+            return True
+        if not selector.startswith(".") or selector == PACK:
+            return False
+    return False
 
 
 def constant(value: Value) -> Value:
@@ -71,4 +101,4 @@ def mutable(value: Value) -> Value:
 
 def loaded(path: Path) -> bool:
     """Whether this is what was read from a tensor's data, and so no place in it."""
-    return any(a == "@" and b == "*" for a, b in zip(path, path[1:], strict=False)) or "#" in path
+    return any(a == "@" and b == "*" for a, b in itertools.pairwise(path)) or "#" in path[:-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import sys
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ def operators_of(tree: Tree, index: Index) -> list[Operator]:
 
 
 def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) -> list[Inferred]:
-    """What each operator does, in order. Operators of one file share a process, and so what was learnt of its callees."""
+    """What each operator does, in order. Operators of one file share a process, and what was learnt of its callees."""
     inference = Inference(index, Summaries(index, models.load()))
     groups = _groups(found, processes() * 4)
     results: dict[int, Inferred] = {}
@@ -47,7 +48,7 @@ def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) 
     else:
         _shared.append((inference, found))
         try:
-            with multiprocessing.get_context("fork").Pool(processes()) as pool:
+            with multiprocessing.get_context("fork").Pool(processes(), gc.disable) as pool:
                 for part in pool.imap_unordered(_forked, groups):
                     for number in part:
                         step(found[number].op)

@@ -1,0 +1,122 @@
+"""How right the inference of `schema-patch audit` is on real sources, whose own annotations are taken for the truth.
+
+    python benchmarks/audit_corpus.py DIR [--list] [--judged benchmarks/audit_judged.toml]
+
+DIR is a checkout, or a folder of checkouts, each a repository of its own. For each: operators, Tensor arguments by what
+is declared and what is inferred, and
+
+    precision   of what is called written: the declared share, and the share with those that a person judged real
+    recall      of the declared arguments whose implementation is in the tree: the share that is called written;
+                handed to a function that is not in the tree (a vendor library, generated code) is out of the tree
+    known       of the declared arguments that were not unknown: the share that is called written
+
+`--list` prints every disagreement with its evidence, for a person to judge; a judgement is a line of the TOML file.
+Times are of a run without a cache, with their processor seconds, because other work may share the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from schema_patch import audit, console
+from schema_patch.audit import Row
+from schema_patch.mutation.infer import Answer, Kind
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+OUTSIDE = ("not in this tree", "is not in this tree", "not defined in this tree", "no implementation is registered")
+REGISTERING = (".cpp", ".cc", ".cu", ".h", ".sycl")
+
+
+def outside(answer: Answer) -> bool:
+    """Whether the argument goes where the tree has no code."""
+    return any(words in answer.reason for words in OUTSIDE)
+
+
+def rows_of(folder: Path) -> tuple[list[Row], float, float]:
+    """The audit of one repository, with its wall and processor seconds."""
+    started, before = time.perf_counter(), _processor()
+    result = audit.audit([str(folder)], console.Steps(), cached=False)
+    return result.rows, time.perf_counter() - started, _processor() - before
+
+
+def _processor() -> float:
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f} ({part}/{whole})" if whole else "- (0)"
+
+
+def measure(folder: Path, judged: dict[str, str], listed: bool) -> None:
+    rows, wall, processor = rows_of(folder)
+    files = sum(name.endswith(REGISTERING) for _, _, names in os.walk(folder) for name in names)
+    counts: Counter[str] = Counter()
+    for row in rows:
+        declared = set(row.operator.schema.writes)
+        for answer in row.inferred.answers:
+            kind = "outside" if answer.kind is Kind.UNKNOWN and outside(answer) else answer.kind.value
+            counts[f"{'declared' if answer.name in declared else 'plain'} {kind}"] += 1
+            key = f"{row.operator.op} {answer.name}"
+            if answer.kind is Kind.WRITTEN and answer.name not in declared:
+                counts[f"judged {judged.get(key, 'not yet')}"] += 1
+            if listed and (answer.name in declared) != (answer.kind is Kind.WRITTEN):
+                _disagreement(row, answer, answer.name in declared, judged.get(key, ""), folder)
+    written, undeclared = counts["declared written"], counts["plain written"]
+    declared_in = sum(n for key, n in counts.items() if key.startswith("declared") and key != "declared outside")
+    print(f"{folder.name}: {len(rows)} operators, {files} C++ files, {wall:.1f} s ({processor:.1f} s processor)")
+    print(f"    precision {share(written, written + undeclared)} by annotations", end="")
+    print(f", {share(written + counts['judged real'], written + undeclared)} with judgements", end="")
+    print(f" ({counts['judged real']} real, {counts['judged false']} false, {counts['judged not yet']} not judged)")
+    print(
+        f"    recall    {share(written, declared_in)}, {counts['declared outside']} declared outside the tree", end=""
+    )
+    print(f"; known {share(written, written + counts['declared read only'])}")
+    print("    " + ", ".join(f"{key} {n}" for key, n in sorted(counts.items()) if not key.startswith("judged")))
+
+
+def _disagreement(row: Row, answer: Answer, declared: bool, verdict: str, folder: Path) -> None:
+    if not declared and answer.kind is not Kind.WRITTEN:
+        return
+    chain = " > ".join(f"{os.path.relpath(path, folder)}:{line}" for path, line in answer.chain)
+    where = os.path.relpath(row.operator.location.path, folder)
+    says = "declared" if declared else "plain"
+    why = chain or answer.reason.replace(f"{folder}{os.sep}", "")
+    print(
+        f"  {where}:{row.operator.location.line}: {row.operator.op}: '{answer.name}' {says}, {answer.kind.value}",
+        end="",
+    )
+    print(f" [{verdict}]" if verdict else "", why)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--list", action="store_true", help="Print every disagreement.")
+    parser.add_argument("--judged", type=Path, default=Path(__file__).with_name("audit_judged.toml"))
+    options = parser.parse_args()
+    if not options.folder.is_dir():
+        parser.error(f"expected a folder, found nothing at {options.folder}")
+    judged = tomllib.loads(options.judged.read_text()) if options.judged.is_file() else {}
+    single = any((options.folder / name).exists() for name in (".git", "setup.py", "CMakeLists.txt", "pyproject.toml"))
+    for folder in [options.folder] if single else sorted(p for p in options.folder.iterdir() if p.is_dir()):
+        measure(folder, judged.get(folder.name, {}), options.list)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"largest resident memory: {own / 1000:.0f} MB, of a worker {children / 1000:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Operators that Python registers: what is declared, and what their functions write."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from schema_patch import audit_python, pyflow, pyregs
+from schema_patch.model import Verdict
+
+
+def read(tmp_path: Path, code: str) -> audit_python.Python:
+    (tmp_path / "ops.py").write_text(textwrap.dedent(code))
+    return audit_python.gather([str(tmp_path)], lambda _: None)
+
+
+def judge(tmp_path: Path, code: str, known: dict[str, tuple[int, ...]] | None = None) -> tuple[list[str], list[str]]:
+    checked, findings = audit_python.judge(read(tmp_path, code), known or {})
+    return [row.verdict.value for row in checked], [f"{f.code} {f.op}: {f.message.split(': ')[0]}" for f in findings]
+
+
+BODIES = {
+    "out.copy_(x)": "out",
+    "out[0] = x": "out",
+    "out.view(-1).add_(x)": "out",
+    "torch.add(x, x, out=out)": "out",
+    "alias = out[1:]\n    alias.zero_()": "out",
+    "torch.ops.lib.kernel(x, out)": "out",
+    "kernel[(1,)](x, out, 4)": "out",
+    "helper(x, out)": "out",
+    "y = torch.empty_like(x); y.copy_(out)": "",
+    "return x + out": "",
+    "x = x.clone(); y = x * 2": "",
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_what_a_function_writes(body: str) -> None:
+    code = textwrap.dedent("""
+        import torch, triton, triton.language as tl
+        @triton.jit
+        def kernel(x_ptr, out_ptr, n: tl.constexpr):
+            offsets = tl.arange(0, n)
+            p = out_ptr + offsets
+            tl.store(p, tl.load(x_ptr + offsets))
+        def helper(a, b):
+            b.add_(a)
+        def op(x, out):
+            BODY
+    """).replace("BODY", body)
+    source = pyregs.read(code.encode(), "ops.py")
+    assert source
+    found = pyflow.answers(source.functions["op"], "ops.py", source.functions, {"lib::kernel": (1,)})
+    assert {name for name, answer in found.items() if answer.kind.value == "written"} == ({BODIES[body]} - {""})
+
+
+STYLES = {
+    "custom_op": '@torch.library.custom_op("lib::op", mutates_args=())\ndef op(x, out):\n    out.copy_(x)\n',
+    "triton_op": '@triton_op("lib::op", mutates_args={})\ndef op(x, out):\n    out.copy_(x)\n'.replace("{}", "[]"),
+    "wrapper": 'def op(x, out):\n    out.copy_(x)\ndirect_register_custom_op(op_name="op", op_func=op, mutates_args=[], fake_impl=op)\n',
+    "define": 'torch.library.define("lib::op", "(Tensor x, Tensor out) -> ()")\n@torch.library.impl("lib::op", "cpu")\ndef op(x, out):\n    out.copy_(x)\n',
+    "Library": 'lib = torch.library.Library("lib", "DEF")\nlib.define("op(Tensor x, Tensor out) -> ()")\ndef op(x, out):\n    out.copy_(x)\nlib.impl("op", op, "CPU")\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_an_undeclared_write_is_found_in_each_style(tmp_path: Path, style: str) -> None:
+    verdicts, findings = judge(tmp_path, "import torch\n" + STYLES[style])
+    assert verdicts == [Verdict.WRONG.value]
+    assert findings == ["SP101 op: writes 'out' undeclared"]
+
+
+def test_what_is_declared_is_right_and_what_is_computed_is_unknown(tmp_path: Path) -> None:
+    code = STYLES["custom_op"].replace("mutates_args=()", 'mutates_args=["out"]')
+    assert judge(tmp_path, code) == ([Verdict.RIGHT.value], [])
+    code = STYLES["custom_op"].replace("mutates_args=()", "mutates_args=NAMES")
+    assert judge(tmp_path, code) == ([Verdict.UNKNOWN.value], [])
+
+
+def test_partial_and_its_edit(tmp_path: Path) -> None:
+    code = '@custom_op("lib::op", mutates_args=("a",))\ndef op(a, b):\n    a.zero_()\n    b.zero_()\n'
+    python = read(tmp_path, code)
+    _, (finding,) = audit_python.judge(python, {})
+    assert finding.code == "SP102"
+    (edit,) = finding.edits
+    data = next(iter(python.data.values()))
+    assert data[edit.span.start : edit.span.end] == b'("a",)'
+    assert edit.new == b'["a", "b"]'
+
+
+def test_a_call_that_leaves_the_file_is_unknown(tmp_path: Path) -> None:
+    code = '@custom_op("lib::op", mutates_args=())\ndef op(x, out):\n    other.run(x, out)\n'
+    assert judge(tmp_path, code) == ([Verdict.UNKNOWN.value], [])
+
+
+def test_what_is_no_python_is_passed_over(tmp_path: Path) -> None:
+    python = read(tmp_path, "custom_op(\n")
+    assert (python.sources, python.files) == ([], 1)

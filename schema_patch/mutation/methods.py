@@ -61,6 +61,9 @@ class Methods(Calls):
         if name in models.constant_pointers or (name in models.pointers and const):
             return constant(state.select(value, "@")) | local
         if name in models.pointers:
+            if name.startswith("mutable_"):  # it says that it writes; where no store is seen, reads do not refute it
+                for origin in value:
+                    state.effect("unknown", origin, self.here(node), "a pointer to write through is taken")
             return state.select(value, "@") | local
         if name in models.accessors:
             return state.select(value, "#")

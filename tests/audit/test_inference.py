@@ -100,6 +100,8 @@ UNKNOWN = {
     "declared only": "void far(float* x, float* y);\nvoid op(at::Tensor a, at::Tensor b) { far(a.data_ptr<float>(), b.data_ptr<float>()); }",
     "a copy, perhaps": "void op(at::Tensor a, at::Tensor b) { a.contiguous().data_ptr<float>()[0] = 1; b.contiguous().zero_(); }",
     "address kept": "void keep(float** table, float* x) { table[0] = x; }\nvoid op(at::Tensor a, at::Tensor b) { auto t = at::empty({2}); keep((float**)b.data_ptr(), a.data_ptr<float>()); run(b); }",
+    "a pointer to write through": "struct Out { float* p; };\nvoid use(const float* x, Out o) { if (x[0]) launch(); }\n"
+    "void op(at::Tensor a, at::Tensor b) { use(a.const_data_ptr<float>(), {a.mutable_data_ptr<float>()}); use(b.const_data_ptr<float>(), {b.mutable_data_ptr<float>()}); }",
     "never used": "void op(at::Tensor a, at::Tensor b) {}",
     "inline assembly": 'void op(at::Tensor a, at::Tensor b) { asm volatile("x" :: "l"(a.data_ptr<float>()), "l"(b.data_ptr<float>())); }',
 }  # fmt: skip
@@ -188,3 +190,11 @@ def test_an_implementation_for_meta_tensors_is_no_evidence(tmp_path: Path) -> No
     code += 'TORCH_LIBRARY_IMPL(planted, Meta, m) { m.impl("op", &meta); }\n'
     (found,) = trees.infer(trees.write(tmp_path, op_cpp=code))
     assert [answer.kind.value for answer in found.answers] == [R, W]
+
+
+def test_a_wrapper_with_the_function_as_its_template_argument(tmp_path: Path) -> None:
+    """As `apply --returns void` leaves it, where the wrapper's header is not in the tree."""
+    code = "at::Tensor op(at::Tensor a, at::Tensor b) { return b.copy_(a); }"
+    text = trees.source(code).replace("&op)", "schema_patch::drop_return<&op>)")
+    (found,) = trees.infer(trees.write(tmp_path, op_cpp=text))
+    assert {answer.name: answer.kind.value for answer in found.answers} == {"a": R, "b": W}

@@ -1,7 +1,7 @@
 """Builds a torch extension with ESIMD kernels for the CPU, from its sources as they stand.
 
-Knows a compiler's flags, ninja, and which sources of a tree belong together: those that need each other's symbols are one
-library, as in the tree's own build. Knows no operator; parses no C++ beyond the names that a line announces.
+Knows a compiler's flags, ninja, and which sources of a tree belong together: those that need each other's symbols are
+one library, as in the tree's own build. Knows no operator; parses no C++ beyond the names that a line announces.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ RUNTIME = "libesimd_host.so"
 HOST_SUFFIXES = (".cc", ".cpp", ".cxx")
 SKIPPED = {"build", "dist", "tests", "test", "node_modules", ".git"}
 SUB_GROUP = 16  # kSubGroupSize of the headers
+MANY = 4  # sources with torch's headers from which on these are compiled once, for all
 
 _REGISTRATION = re.compile(rb"^\s*(?:TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?\s*\(|PYBIND11_MODULE\s*\()", re.MULTILINE)
 _NAMESPACE = re.compile(rb"^\s*TORCH_LIBRARY(?:_FRAGMENT)?\s*\(\s*(\w+)\s*,", re.MULTILINE)
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_TORCH = re.compile(r"^\s*#\s*include\s*[<\"](?:ATen|c10|torch)/", re.MULTILINE)
 _SUB_GROUP = re.compile(rb"(?:reqd_)?sub_group_size\s*(?:\(|<)\s*(\d+)")
 
 # What each sanitizer's build is called with; the runtime of the address and thread ones must be loaded before Python.
 SANITIZERS = {
     "address": ("-fsanitize=address", "-fno-omit-frame-pointer"),
     "undefined": ("-fsanitize=undefined", "-fno-sanitize=vptr"),
-    "thread": ("-fsanitize=thread", "-DESIMD_HOST_TSAN"),
+    # Block accesses are copies, which an inlined memcpy would hide.
+    "thread": ("-fsanitize=thread", "-DESIMD_HOST_TSAN", "-fno-builtin-memcpy"),
     "memory": ("-fsanitize=memory", "-fno-omit-frame-pointer"),  # clang's alone
 }
 
@@ -112,11 +115,17 @@ def build(plan: Plan) -> Built:
         if not _tool(tool):
             raise ToolError(f"{tool} is needed and not on the path")
     plan.out.mkdir(parents=True, exist_ok=True)
-    prelude = '#include <esimd_host/prelude.hpp>\n'
-    if not (plan.out / "prelude.hpp").exists() or (plan.out / "prelude.hpp").read_text() != prelude:
-        (plan.out / "prelude.hpp").write_text(prelude)
+    prelude = plan.out / "prelude.hpp"
+    if not prelude.exists():
+        prelude.write_text("#include <esimd_host/prelude.hpp>\n")
     objects = {path: f"{path.relative_to(plan.tree).as_posix()}.o" for path in files}
-    script = [*_rules(plan, files), *(_compile(path, name, plan) for path, name in objects.items())]
+    folders = include_folders(plan.tree, files)
+    with_torch = {path for path in files if _uses_torch(path, folders)}
+    once = len(with_torch) >= MANY
+    if not once:  # one of an earlier build would be used, however old
+        (plan.out / "prelude.hpp.gch").unlink(missing_ok=True)
+    script = [*_rules(plan, folders), *(["build prelude.hpp.gch: prelude prelude.hpp"] if once else [])]
+    script += [_compile(path, name, path in with_torch, once) for path, name in objects.items()]
     (plan.out / "build.ninja").write_text("\n".join(script) + "\n")
     failed = _ninja(plan, [RUNTIME, *objects.values()])
     if any(name not in objects.values() for name in failed):
@@ -157,7 +166,23 @@ def _tool(name: str) -> str | None:
     return shutil.which(name) or (str(beside) if beside.exists() else None)
 
 
-def _rules(plan: Plan, files: Sequence[Path]) -> list[str]:
+def _uses_torch(path: Path, folders: Sequence[Path]) -> bool:
+    """The source or a header of the tree that it includes asks for torch's headers."""
+    pending, known = [path], {path}
+    while pending:
+        one = pending.pop()
+        text = one.read_text("utf-8", "replace")
+        if _TORCH.search(text):
+            return True
+        for name in _INCLUDE.findall(text):
+            found = next((f / name for f in (one.parent, *folders) if (f / name).is_file()), None)
+            if found and found not in known:
+                known.add(found)
+                pending.append(found)
+    return False
+
+
+def _rules(plan: Plan, folders: Sequence[Path]) -> list[str]:
     from torch.utils import cpp_extension
 
     torch_includes = cpp_extension.include_paths()
@@ -167,15 +192,23 @@ def _rules(plan: Plan, files: Sequence[Path]) -> list[str]:
     if plan.checks:
         watch = ["-DESIMD_HOST_CHECKS", "-fsanitize=thread", "-g1"]
         gnu = "clang" not in Path(plan.compiler).name
-        watch += ["--param", "tsan-instrument-func-entry-exit=0"] if gnu else ["-mllvm", "-tsan-instrument-func-entry-exit=0"]
+        watch += (
+            ["--param", "tsan-instrument-func-entry-exit=0"]
+            if gnu
+            else ["-mllvm", "-tsan-instrument-func-entry-exit=0"]
+        )
     common = ["-std=c++20", "-O2", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-w"]
     common += ["-g1"] if plan.sanitize else []
-    includes = [f"-I{folder}" for folder in (*plan.include, *include_folders(plan.tree, files))]
-    includes += [f"-isystem{folder}" for folder in (HERE / "include", *torch_includes, sysconfig.get_paths()["include"])]
+    includes = [f"-I{folder}" for folder in (*plan.include, *folders)]
+    includes += [
+        f"-isystem{folder}" for folder in (HERE / "include", *torch_includes, sysconfig.get_paths()["include"])
+    ]
     from torch import compiled_with_cxx11_abi
 
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(compiled_with_cxx11_abi())}"
-    runtime = [str(path) for path in sorted((HERE / "runtime").glob("*.cpp")) if plan.checks or path.stem != "instrumented"]
+    runtime = [
+        str(path) for path in sorted((HERE / "runtime").glob("*.cpp")) if plan.checks or path.stem != "instrumented"
+    ]
     link = ["-shared", *(flag for flag in sanitize if flag.startswith("-fsanitize"))]
     link += [f"-L{torch_lib}", f"-Wl,-rpath,{torch_lib}", "-Wl,-rpath,'$$ORIGIN'", "-ltorch", "-ltorch_cpu", "-lc10"]
     checks = ["-DESIMD_HOST_CHECKS"] if plan.checks else []
@@ -192,7 +225,7 @@ def _rules(plan: Plan, files: Sequence[Path]) -> list[str]:
         "  command = $cxx $flags -x c++-header $in -o $out -MD -MF $out.d",
         "  depfile = $out.d",
         "rule compile",
-        "  command = $cxx $flags $extra -include prelude.hpp -x c++ -c $in -o $out -MD -MF $out.d",
+        "  command = $cxx $flags $extra -x c++ -c $in -o $out -MD -MF $out.d",
         "  depfile = $out.d",
         "rule runtime",
         "  command = $cxx $runtime_flags -c $in -o $out -MD -MF $out.d",
@@ -202,17 +235,19 @@ def _rules(plan: Plan, files: Sequence[Path]) -> list[str]:
         "rule link_runtime",
         # Its own templates, not the instrumented ones of the libraries that load it.
         "  command = $cxx $in -o $out $link -Wl,-Bsymbolic -ldl -lpthread",
-        "build prelude.hpp.gch: prelude prelude.hpp",
         *(f"build runtime/{Path(path).stem}.o: runtime {path}" for path in runtime),
         f"build {RUNTIME}: link_runtime {' '.join(f'runtime/{Path(path).stem}.o' for path in runtime)}",
     ]
 
 
-def _compile(path: Path, name: str, plan: Plan) -> str:
+def _compile(path: Path, name: str, with_torch: bool, once: bool) -> str:
     extra = f"-DTORCH_EXTENSION_NAME={path.stem}"
     if b"PYBIND11_MODULE" in path.read_bytes():
         extra += " -DESIMD_HOST_PYBIND"
-    return f"build {name}: compile {path.resolve()} | prelude.hpp.gch\n  extra = {extra}"
+    if with_torch:
+        extra += " -include prelude.hpp"
+    after = " | prelude.hpp.gch" if with_torch and once else ""
+    return f"build {name}: compile {path.resolve()}{after}\n  extra = {extra}"
 
 
 def _ninja(plan: Plan, targets: Iterable[str]) -> dict[str, str]:
@@ -250,7 +285,7 @@ def _groups(plan: Plan, objects: dict[Path, str]) -> list[list[Path]]:
     for path, symbols in needed.items():
         for symbol in symbols:
             if owners := defined.get(symbol):
-                owner = max(owners, key=lambda other: len(os.path.commonprefix([str(other), str(path)])))
+                owner = max(owners, key=lambda other: len(os.path.commonpath([other, path])))
                 joined = group[path] | group[owner]
                 for member in joined:
                     group[member] = joined

@@ -1,6 +1,6 @@
 """The process that loads a host build's libraries and runs operators under schedules; it may die of them.
 
-`python -m esimd_ops.host.child FD` reads an Order from standard input and writes messages, one JSON document a line, to FD.
+`python -m esimd_ops.host.child FD` reads an Order from standard input and writes messages, JSON documents, to FD.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def work(order: Order, tell: Callable[[Message], None]) -> None:
     for op, schema in found.items():
         if op in order.skip or op not in OPS or (order.operators and op not in order.operators):
             continue
-        error = ""
+        refused = ""
         if order.replay:
             cases = {order.shapes: reproduce.arguments(order.replay)}
         else:
@@ -95,13 +95,13 @@ def work(order: Order, tell: Callable[[Message], None]) -> None:
             try:
                 row = trial.run(OPS[op], schema, label, arguments, runtime, order.schedules, step)
             except (RuntimeError, ValueError, TypeError) as raised:
-                error = str(raised).splitlines()[0]
+                refused = str(raised).splitlines()[0]
                 break
             except ToolError as raised:
                 tell(Failed(str(raised)))
                 return
             tell(row)
-        tell(Ran(op, str(schema), error))
+        tell(Ran(op, str(schema), refused))
     tell(Step("", "ending"))
 
 

@@ -1,4 +1,4 @@
-"""`esimd_ops host-build` and `esimd_ops races`: argv -> calls -> streams and exit code. Prints like cli.py, a part of which it is."""
+"""`esimd_ops host-build` and `esimd_ops races`: argv -> calls -> streams and exit code. Prints for cli.py."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def host_build(
 @click.option("--suppress", metavar="FILE", help="Races known to be harmless, with reasons (TOML).")
 @click.option("--reproducer", metavar="FILE", help="Write the smallest case that shows a finding to FILE.")
 @click.option("--replay", metavar="FILE", help="Run a reproducer instead.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "sarif", "html"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "sarif", "html"]), default="text", show_default=True
+)
 @click.option("--strict", is_flag=True, help="Warnings count as findings.")
 def races(
     namespace: str,

@@ -1,4 +1,4 @@
-"""Code addresses -> source lines, by addr2line. The stand-in headers are passed over: the line that called them is meant."""
+"""Code addresses -> source lines, by addr2line. The stand-in headers are passed over: who called them is meant."""
 
 from __future__ import annotations
 
@@ -23,5 +23,11 @@ def locate(file: str, offset: int) -> Location:
     for line in listing.splitlines():
         path, _, number = line.partition(" ")[0].rpartition(":")
         if path and path != "??" and number.isdigit() and int(number) and not Path(path).resolve().is_relative_to(HERE):
-            return Location(path, int(number), 1)
+            return Location(_short(path), int(number), 1)
     return Location(file)
+
+
+def _short(path: str) -> str:
+    """Relative to the current directory where the file lies in it."""
+    whole = Path(path).resolve()
+    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else path

@@ -18,7 +18,7 @@ import msgspec
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 from . import lines
-from .child import Failed, Message, Order, Ran, Step
+from .child import Message, Order, Ran, Step
 from .suppressions import Suppressions
 from .trial import Row
 from .watch import Seen
@@ -151,7 +151,9 @@ def report(order: Order, outcome: Outcome, suppressions: Suppressions, *, strict
     facts: dict[str, object] = {
         "namespace": order.namespace,
         "schedules": order.schedules,
-        "wrong": [{"op": row.op, "shape": row.label, **{k: v[0] for k, v in row.wrong.items()}} for row in outcome.rows],
+        "wrong": [
+            {"op": row.op, "shape": row.label, **{k: v[0] for k, v in row.wrong.items()}} for row in outcome.rows
+        ],
     }
     return Report(tuple(checked), tuple(findings), tuple(errors), facts, strict)
 
@@ -160,8 +162,13 @@ def _wrong(place: Location, op: str, rows: list[Row]) -> list[Finding]:
     told = []
     for row in rows:
         worst = {name: share for name, (share, _) in row.wrong.items() if share}
-        if worst:
-            output = next(output for _, output in row.wrong.values() if output)
+        if not worst:
+            continue
+        output = next(output for share, output in row.wrong.values() if share)
+        if len(row.wrong) > 1 and len({share for share, _ in row.wrong.values()}) == 1:
+            words = f"{next(iter(worst.values())):.1%} under every schedule: a matter of numbers, which `check` judges"
+            told.append(Finding("HR111", place, op, f"{row.label}: '{output}' wrong, {words}", Severity.WARNING))
+        else:
             words = ", ".join(f"{name}: {share:.1%}" for name, share in worst.items())
             told.append(Finding("HR111", place, op, f"{row.label}: '{output}' wrong under {words}"))
     return told
@@ -169,20 +176,21 @@ def _wrong(place: Location, op: str, rows: list[Row]) -> list[Finding]:
 
 def _seen(op: str, rows: list[Row], suppressions: Suppressions) -> list[Finding]:
     """Findings of the runtime, once a kind, tensor and pair of lines, whatever the shapes and code addresses."""
-    merged: dict[tuple[str, str, Location, Location], list[tuple[Row, Seen]]] = {}
+    merged: dict[tuple[str, str, Location, Location], list[tuple[Row, Seen, Location, Location]]] = {}
     for row in rows:
         for seen in row.seen:
             now, before = (lines.locate(party.file, party.offset) for party in (seen.now, seen.before))
             if seen.kind == "barrier-mismatch" and now == before:
                 continue  # one line, compiled twice
-            merged.setdefault((seen.kind, seen.subject, now, before), []).append((row, seen))
+            one, other = sorted((now, before)) if seen.kind in CONFLICTS else (now, before)
+            merged.setdefault((seen.kind, seen.subject, one, other), []).append((row, seen, now, before))
     told = []
-    for (kind, subject, now, before), instances in merged.items():
-        row, first = instances[0]
-        same = all(seen.same_value for _, seen in instances)
+    for (kind, subject, _, _), instances in merged.items():
+        row, first, now, before = instances[0]
+        same = all(seen.same_value for _, seen, _, _ in instances)
         if suppressions.covers(op, subject, now, before, same_value=same):
             continue
-        count = sum(seen.count for _, seen in instances)
+        count = sum(seen.count for _, seen, _, _ in instances)
         words = _words(kind, subject, first, before)
         again = f", {count} times" if count > 1 else ""
         benign = "; each such write stored what was there" if same and kind in CONFLICTS else ""
@@ -191,20 +199,23 @@ def _seen(op: str, rows: list[Row], suppressions: Suppressions) -> list[Finding]
 
 
 def _words(kind: str, subject: str, seen: Seen, before: Location) -> str:
+    did, detail = seen.now.did, seen.detail
     who = f"group {seen.now.group}, item {seen.now.item}"
     if kind in CONFLICTS:
-        other = f"group {seen.before.group}, item {seen.before.item}"
-        return f"{seen.now.did} of '{subject}' at {seen.detail} by {who} races with {seen.before.did} at {before} by {other}"
+        other = f"{seen.before.did} at {before} by group {seen.before.group}, item {seen.before.item}"
+        return f"{did} of '{subject}' at {detail} by {who} races with {other}"
     if kind in ("out-of-bounds", "slm-out-of-bounds"):
-        return f"{seen.now.did} out of bounds of '{subject}': {seen.detail}, by {who}"
+        return f"{did} out of bounds of '{subject}': {detail}, by {who}"
     if kind == "register-index":
         return f"register index out of range: {subject}"
     if kind in ("unwritten", "slm-unwritten"):
-        return f"read of '{subject}' at {seen.detail} by {who}, which nobody had written"
+        return f"read of '{subject}' at {detail} by {who}, which nobody had written"
     if kind == "poison-stored":
-        return f"stored into '{subject}' what came from a register or memory that nobody had written: {seen.detail}, by {who}"
+        return (
+            f"stored into '{subject}' what came from memory or a register that nobody had written: {detail}, by {who}"
+        )
     if kind == "wrote-read-only":
-        return f"wrote '{subject}', which it must only read, at {seen.detail} by {who}"
+        return f"wrote '{subject}', which it must only read, at {detail} by {who}"
     if kind == "barrier-mismatch":
-        return f"{seen.detail}: here and at {before}, group {seen.now.group}"
-    return f"{subject}: {seen.detail}, {who}"
+        return f"{detail}: here and at {before}, group {seen.now.group}"
+    return f"{subject}: {detail}, {who}"

@@ -55,7 +55,9 @@ def smallest(order: Order, outcome: Outcome) -> Case | None:
 
     cases = []
     for row in outcome.rows:
-        shown = [name for name, (share, _) in row.wrong.items() if share] or (list(order.schedules)[:1] if row.seen else [])
+        shown = [name for name, (share, _) in row.wrong.items() if share] or (
+            list(order.schedules)[:1] if row.seen else []
+        )
         if not shown:
             continue
         sizes = next(s for s in samples.SIZES[row.op][1] if samples.label(s) == row.label)

@@ -13,6 +13,7 @@ NAMED = {
     "together": "ascending,lockstep,resident=all",
     "late 2": "ascending,lockstep,resident=all,stagger=2",
     "late 8": "ascending,lockstep,resident=all,stagger=8",
+    "late 64": "ascending,lockstep,resident=all,stagger=64",
     "20 resident": "ascending,lockstep,resident=20",
     "preempted": "random,shuffled,resident=8,preempt=0.3,seed=1",
 }
@@ -20,7 +21,7 @@ VALUES = "descending"
 
 
 def resolve(asked: tuple[str, ...]) -> dict[str, str]:
-    """Name -> words: those named, or words of one's own; all where none is asked for. Raises ToolError for what is neither."""
+    """Name -> words: those named, or words of one's own; all where none is asked for. Raises ToolError for others."""
     if not asked:
         return dict(NAMED)
     chosen: dict[str, str] = {}
@@ -30,6 +31,8 @@ def resolve(asked: tuple[str, ...]) -> dict[str, str]:
         elif "," in one or "=" in one:
             chosen[one] = one
         else:
-            raise ToolError(f"--schedules: expected one of {', '.join(NAMED)}, or words such as "
-                            f"'random,lockstep,resident=20,seed=7'; found '{one}'")
+            raise ToolError(
+                f"--schedules: expected one of {', '.join(NAMED)}, or words such as "
+                f"'random,lockstep,resident=20,seed=7'; found '{one}'"
+            )
     return chosen

@@ -1,11 +1,11 @@
 """Races that somebody has looked at and found harmless, with the reason, from a TOML file.
 
-    [[suppress]]
-    operator = "esimd_moe_scatter"      # or "*"
-    tensor = "expert_start"
-    lines = ["moe_ops.h:120"]            # of one side or both, by the end of the path
-    reason = "all groups store the same constant"
-    same_value = true                    # only while each such write stores what was there; the default
+[[suppress]]
+operator = "esimd_moe_scatter"      # or "*"
+tensor = "expert_start"
+lines = ["moe_ops.h:120"]            # of one side or both, by the end of the path
+reason = "all groups store the same constant"
+same_value = true                    # only while each such write stores what was there; the default
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Row(msgspec.Struct, frozen=True, tag="row"):
 
 
 def cases(operator: Operator, shapes: str, *, beyond: bool) -> dict[str, samples.Arguments]:
-    """Label -> arguments: all samples in the domain of the published library, or of those the ordinary one ("decode")."""
+    """Label -> arguments: all samples in the domain of the published library, or the first of them ("decode")."""
     made = {samples.label(sizes): samples.make(operator.name, sizes).arguments for sizes in operator.samples}
     chosen = [label for label, arguments in made.items() if beyond or domain.published(operator.name, arguments)]
     return {label: made[label] for label in (chosen if shapes == "all" else chosen[:1])}
@@ -54,8 +54,8 @@ def run(
 
     def outcome(words: str) -> tuple[float, str]:
         runtime.schedule(words)
-        guards = _guard(arguments)
-        call(*_values(arguments, guards))
+        guards = guard(arguments)
+        call(*values(arguments, guards))
         got = {name: guards[name].tensor for name in operator.writes}
         shares = wrong_shares(operator, got, truth, half)
         return max(((share, name) for name, share in shares.items()), default=(0.0, ""))
@@ -69,11 +69,11 @@ def run(
         if runtime.checks:
             step(f"{label}, every access")
             runtime.schedule(next(iter(schedules.values())))
-            guards = _guard(arguments)
-            for name, guard in guards.items():
-                _watch(runtime, name, guard.tensor, operator)
+            guards = guard(arguments)
+            for name, guarded in guards.items():
+                watch(runtime, name, guarded.tensor, operator)
             with runtime.watching() as seen:
-                call(*_values(arguments, guards))
+                call(*values(arguments, guards))
     return Row(operator.name, label, wrong, seen, runtime.checks)
 
 
@@ -93,15 +93,18 @@ def wrong_shares(operator: Operator, got: Tensors, truth: Tensors, half: Tensors
     return shares
 
 
-def _guard(arguments: samples.Arguments) -> dict[str, Guarded]:
+def guard(arguments: samples.Arguments) -> dict[str, Guarded]:
+    """The tensors of a call, each a copy with room around it."""
     return {name: Guarded(value, "cpu") for name, value in arguments.items() if isinstance(value, Tensor)}
 
 
-def _values(arguments: samples.Arguments, guards: dict[str, Guarded]) -> list[object]:
+def values(arguments: samples.Arguments, guards: dict[str, Guarded]) -> list[object]:
+    """What to call the operator with."""
     return [guards[name].tensor if name in guards else value for name, value in arguments.items()]
 
 
-def _watch(runtime: Runtime, name: str, tensor: Tensor, operator: Operator) -> None:
+def watch(runtime: Runtime, name: str, tensor: Tensor, operator: Operator) -> None:
+    """Tell the runtime of one argument: its bounds, whether it may be written, and whether it holds anything yet."""
     if not tensor.numel():
         return
     extent = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))

@@ -50,6 +50,8 @@ class Runtime:
         library.esimd_host_watch.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, *flags]
         self._library = library
         self.checks = bool(library.esimd_host_has_checks())
+        if self.checks:
+            library.esimd_host_track()
 
     @classmethod
     def loaded(cls) -> Runtime:
@@ -57,7 +59,9 @@ class Runtime:
         for line in Path("/proc/self/maps").read_text().splitlines():
             if line.endswith(f"/{RUNTIME}"):
                 return cls(Path(line[line.index("/") :]))
-        raise ToolError(f"expected libraries that host-build made, found no {RUNTIME} loaded: the operators are not from it")
+        raise ToolError(
+            f"expected libraries that host-build made, found no {RUNTIME} loaded: the operators are not from it"
+        )
 
     def schedule(self, words: str) -> None:
         """Raises ToolError for words that the runtime does not know."""
@@ -79,6 +83,3 @@ class Runtime:
             self._library.esimd_host_check(0)
             self._library.esimd_host_unwatch()
             seen += msgspec.json.decode(self._library.esimd_host_reports(), type=list[Seen])
-
-    def reports(self) -> list[Seen]:
-        return msgspec.json.decode(self._library.esimd_host_reports(), type=list[Seen])

@@ -67,9 +67,7 @@ def judge(runtime: Runtime) -> Judge:
         source.copy_(torch.arange(1024.0) if given is None else given)
         output.zero_()
         for key, tensor in (("input", source), ("output", output)):
-            runtime.watch(
-                key, tensor.data_ptr(), 4096, 4, read_only=False, unwritten=unwritten and key == "output"
-            )
+            runtime.watch(key, tensor.data_ptr(), 4096, 4, read_only=False, unwritten=unwritten and key == "output")
         with runtime.watching() as seen:
             torch.ops.esimd_pieces.run(name, source, output)
         return output.clone(), seen

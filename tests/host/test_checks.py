@@ -64,7 +64,10 @@ def test_a_defect_is_found_by_its_check_in_its_line(judge: Judge, name: str) -> 
     assert others <= {"poison-stored"}, seen
 
 
-@pytest.mark.parametrize("words", ["descending,lockstep", "ascending,serial", "random,shuffled,preempt=0.5", "ascending,lockstep,resident=all"])
+@pytest.mark.parametrize(
+    "words",
+    ["descending,lockstep", "ascending,serial", "random,shuffled,preempt=0.5", "ascending,lockstep,resident=all"],
+)
 @pytest.mark.parametrize("name", ["race_in_place", "race_by_pointer", "slm_race", "missing_barrier", "race_of_items"])
 def test_races_are_found_whatever_the_schedule(judge: Judge, name: str, words: str) -> None:
     _, seen = judge(name, words)
@@ -74,7 +77,9 @@ def test_races_are_found_whatever_the_schedule(judge: Judge, name: str, words: s
 def test_both_lines_of_a_race_are_named(judge: Judge) -> None:
     _, seen = judge("race_in_place", "ascending,serial")
     pairs = {(text(one.before), text(one.now)) for one in seen if one.kind == "race"}
-    assert any("block_load" in before and "const_cast" in now or "const_cast" in before for before, now in pairs), pairs
+    assert any(("block_load" in before and "const_cast" in now) or "const_cast" in before for before, now in pairs), (
+        pairs
+    )
 
 
 def test_a_write_that_changes_nothing_is_told_as_such(judge: Judge) -> None:
@@ -114,6 +119,16 @@ def test_a_wrong_operand_layout_is_seen_in_the_numbers(judge: Judge) -> None:
     assert seen == []
     wrong, _ = judge("dpas_wrong_layout", given=given)
     assert (wrong[:128].view(8, 16) - truth).abs().max() > 1
+
+
+def test_temporaries_have_bounds_and_contents_too(judge: Judge) -> None:
+    assert judge("zeros:blocks")[1] == []
+    kinds = {one.kind: one.subject for one in judge("empty:blocks")[1]}
+    assert kinds == {"unwritten": "temporary of 4096 bytes", "poison-stored": "output"}
+    assert {one.kind: one.subject for one in judge("zeros:over_read")[1]} == {
+        "out-of-bounds": "temporary of 4096 bytes",
+        "poison-stored": "output",
+    }
 
 
 def test_the_same_seed_is_the_same_run(judge: Judge) -> None:

@@ -32,22 +32,42 @@ def test_selections_are_seen_in_place(run: Run) -> None:
 
 
 def test_blocks_are_replicated(run: Run) -> None:
-    got = run("replicates", COUNT, 48)
+    got = run("replicates", COUNT, 56)
     assert got[:16].tolist() == [2, 3, 4, 5] * 4
     assert got[16:28].tolist() == [1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 7, 8]
     assert got[28:40].tolist() == [0, 2, 4, 6, 8, 10, 5, 7, 9, 11, 13, 15]
-    assert got[40:].tolist() == [0, 1, 2, 3] * 2
+    assert got[40:48].tolist() == [0, 1, 2, 3] * 2
+    assert got[48:].tolist() == [2.0] * 8
 
 
 def test_the_bytes_of_words_are_little_endian(run: Run) -> None:
     words = torch.tensor([0, 1, 255, 256, 65536, 70000, 2**20, 2**23], dtype=torch.int32)
     got = run("bit_casts", words.float(), 40)
     assert got[:32].tolist() == list(words.numpy().tobytes())
-    assert got[32:].tolist() == [float(int(word) + 2**24) for word in words]
+    assert torch.equal(got[32:], (words + 2**24).float())
 
 
 def test_conversions_truncate_and_round_to_even(run: Run) -> None:
-    values = torch.tensor([0.5, -1.7, 3.99, 100.0, -100.4, 2049.0, 2051.0, 1e-8, 127.0, -128.0, 1 + 2**-8, 1 + 3 * 2**-8, 0, 7, 65504.0, 33.3])
+    values = torch.tensor(
+        [
+            0.5,
+            -1.7,
+            3.99,
+            100.0,
+            -100.4,
+            2049.0,
+            2051.0,
+            1e-8,
+            127.0,
+            -128.0,
+            1 + 2**-8,
+            1 + 3 * 2**-8,
+            0,
+            7,
+            65504.0,
+            33.3,
+        ]
+    )
     got = run("converts", values, 64).view(4, 16)
     assert torch.equal(got[0], values.trunc())
     assert torch.equal(got[1], values.half().float())
@@ -150,7 +170,9 @@ def packed(values: torch.Tensor, bits: int) -> bytes:
 
 def operand(c: torch.Tensor, a: bytes, b: bytes) -> torch.Tensor:
     data = c.numpy().tobytes() + a.ljust(1024, b"\0") + b.ljust(2048, b"\0")
-    return torch.tensor(struct.unpack(f"{len(data) // 4}I", data), dtype=torch.int64).to(torch.int32).view(torch.float32)
+    return (
+        torch.tensor(struct.unpack(f"{len(data) // 4}I", data), dtype=torch.int64).to(torch.int32).view(torch.float32)
+    )
 
 
 def raw(tensor: torch.Tensor) -> bytes:

@@ -29,11 +29,10 @@ struct Codes {
 };
 Codes codes;
 
-// Where nothing is checked, a build with checks still takes its turns.
-inline bool off() {
-  if (checking) return false;
+// A memory operation: others may run first. True where there is nothing to judge.
+inline bool step() {
   if (interleaved) yield();
-  return true;
+  return !checking;
 }
 
 // What a loaded library brings with it: tables of constants, and functions.
@@ -185,10 +184,11 @@ bool of_the_kernel(const void* address) {
 
 // Any access of a kernel through a pointer, to whatever memory.
 void check_pointer(const void* address, size_t bytes, Access access, const void* code) {
-  if (!current || off() || on_own_stack(address) || of_the_kernel(address)) return;
-  if (interleaved) yield();
+  if (!current || (!checking && !interleaved)) return;
+  if (on_own_stack(address) || of_the_kernel(address) || step()) return;
   WorkGroup& group = group_at_work();
   const auto* place = static_cast<const char*>(address);
+  if (group.slm && place >= group.slm && place < group.slm + group.slm_bytes) return;  // judged by its offset
   if (group.local && place >= group.local && place < group.local + group.launch->local_bytes) {
     shared(group.local_shadow, "local accessors", group.launch->local_bytes, size_t(place - group.local), bytes, access, code);
     return;
@@ -202,8 +202,8 @@ __attribute__((noinline)) void check_global(const void* address, size_t bytes, A
 
 __attribute__((noinline)) void check_stored(const void* address, const void* value, size_t bytes, size_t element) {
   const void* code = __builtin_return_address(0);
-  if (!current || off() || on_own_stack(address)) return;
-  if (interleaved) yield();
+  if (!current || (!checking && !interleaved)) return;
+  if (on_own_stack(address) || step()) return;
   const auto begin = reinterpret_cast<uintptr_t>(address);
   const Region* region = memory().find(begin);
   const bool inside = region && begin + bytes <= region->end;
@@ -219,11 +219,10 @@ __attribute__((noinline)) void check_stored(const void* address, const void* val
 
 __attribute__((noinline)) char* check_slm(size_t offset, size_t bytes, Access access) {
   const void* code = __builtin_return_address(0);
-  if (off()) {
+  if (step()) {
     if (offset + bytes > current->group->slm_bytes) slm_fault(offset, bytes);
     return current->group->slm + offset;
   }
-  if (interleaved) yield();
   WorkGroup& group = group_at_work();
   if (group.slm_shadow.cells.size() < group.slm_bytes) group.slm_shadow.cells.resize(group.slm_bytes);
   return shared(group.slm_shadow, "SLM", group.slm_bytes, offset, bytes, access, code) ? group.slm + offset : nullptr;

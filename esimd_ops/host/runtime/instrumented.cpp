@@ -33,6 +33,22 @@ void __tsan_vptr_read(void**) {}
 PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
 #undef PLAIN
 
+// clang's, of copies and fills.
+void* __tsan_memcpy(void* to, const void* from, size_t bytes) {
+  check_pointer(from, bytes, Access::read, HERE);
+  check_pointer(to, bytes, Access::write, HERE);
+  return std::memcpy(to, from, bytes);
+}
+void* __tsan_memmove(void* to, const void* from, size_t bytes) {
+  check_pointer(from, bytes, Access::read, HERE);
+  check_pointer(to, bytes, Access::write, HERE);
+  return std::memmove(to, from, bytes);
+}
+void* __tsan_memset(void* to, int value, size_t bytes) {
+  check_pointer(to, bytes, Access::write, HERE);
+  return std::memset(to, value, bytes);
+}
+
 void __tsan_read_range(void* address, size_t bytes) { check_pointer(address, bytes, Access::read, HERE); }
 void __tsan_write_range(void* address, size_t bytes) { check_pointer(address, bytes, Access::write, HERE); }
 
@@ -57,6 +73,11 @@ void __tsan_write_range(void* address, size_t bytes) { check_pointer(address, by
   int __tsan_atomic##BITS##_compare_exchange_weak(volatile A##BITS* a, A##BITS* e, A##BITS v, int, int) {          \
     check_pointer(const_cast<A##BITS*>(a), BITS / 8, Access::atomic, HERE);                                        \
     return __atomic_compare_exchange_n(a, e, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                        \
+  }                                                                                                                  \
+  A##BITS __tsan_atomic##BITS##_compare_exchange_val(volatile A##BITS* a, A##BITS e, A##BITS v, int, int) {          \
+    check_pointer(const_cast<A##BITS*>(a), BITS / 8, Access::atomic, HERE);                                        \
+    __atomic_compare_exchange_n(a, &e, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                              \
+    return e;                                                                                                      \
   }
 #define ATOMIC_UPDATE(BITS, NAME, BUILTIN)                                                                         \
   A##BITS __tsan_atomic##BITS##_##NAME(volatile A##BITS* a, A##BITS v, int) {                                      \

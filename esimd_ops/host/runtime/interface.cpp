@@ -27,10 +27,10 @@ int esimd_host_has_checks() {
 #endif
 }
 
-void esimd_host_check(int on) {
-  esimd_host::checking = on;
-  esimd_host::track_allocations(on);
-}
+void esimd_host_check(int on) { esimd_host::checking = on; }
+
+// From now on, so that buffers which an operator keeps are known in later calls.
+void esimd_host_track() { esimd_host::track_allocations(true); }
 
 void esimd_host_watch(const char* name, const void* data, size_t bytes, size_t granule, int read_only, int unwritten) {
   esimd_host::memory().watch(name, data, bytes, granule, read_only, unwritten);

@@ -184,7 +184,6 @@ class Scheduler {
       split(linear, launch_.groups, group->id);
       group->done = group->arrived = 0, group->epoch = 1;
       group->named.clear();
-      local_.resize(std::max(local_.size(), launch_.local_bytes));
       group->slm = nullptr, group->slm_bytes = 0;
       group->local = launch_.local_bytes ? new char[launch_.local_bytes] : nullptr;
       poison(group->local, launch_.local_bytes);
@@ -251,7 +250,6 @@ class Scheduler {
   bool alone_ = false, direct_ = false, interleaves_ = false;
   std::vector<Worker*> workers_;
   std::vector<std::unique_ptr<WorkGroup>> spare_;
-  std::vector<char> local_;
 
  public:
   std::vector<char>* slm_ = nullptr;  // of a kernel that is run directly
@@ -276,7 +274,8 @@ void launch(const Launch& launch) {
   std::mt19937_64 random(schedule.seed);
   Groups groups(launch, schedule, random);
   if (checking) memory().launch();
-  const size_t others = checking ? 0 : std::min<size_t>(schedule.threads, groups.total()) - (groups.total() > 0);
+  constexpr size_t kEach = 16;  // groups that are worth starting a thread
+  const size_t others = checking ? 0 : std::min<size_t>(schedule.threads - 1, groups.total() / kEach);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < others; ++i) threads.emplace_back([&] { run_share(launch, schedule, groups, false); });
   run_share(launch, schedule, groups, checking);

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 
 namespace esimd_host {
 
@@ -11,6 +13,23 @@ namespace {
 void release(Region& region) {
   if (region.cells) munmap(region.cells, region.elements() * sizeof(Cell));
   region.cells = nullptr;
+}
+
+// What the host has written meanwhile no longer holds poison. Eight bytes count as one: fewer are as poison by chance.
+void look_for_writes(Region& region) {
+  constexpr size_t kWord = 8;
+  uint16_t poison[kWord / 2];
+  std::fill(std::begin(poison), std::end(poison), kPoison);
+  bool any = false;
+  for (size_t i = 0; i < region.unwritten.size(); i += kWord) {
+    const size_t end = std::min(i + kWord, region.unwritten.size());
+    if (std::memcmp(reinterpret_cast<const char*>(region.begin) + i, poison, end - i) == 0) {
+      any = true;
+    } else {
+      std::fill(region.unwritten.begin() + long(i), region.unwritten.begin() + long(end), false);
+    }
+  }
+  if (!any) region.unwritten.clear();
 }
 
 // Fresh pages are zero and cost nothing until they are touched.
@@ -30,7 +49,7 @@ Memory& memory() {
 void Memory::watch(const char* name, const void* data, size_t bytes, size_t granule, bool read_only, bool unwritten) {
   if (bytes == 0) return;
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  Region region{begin, begin + bytes, name, granule, read_only, false, {}};
+  Region region{begin, begin + bytes, name, granule, read_only, {}};
   if (unwritten) region.unwritten.assign(region.elements(), true);
   if (!read_only) shadow(region);
   if (const auto old = tensors_.find(region.end); old != tensors_.end()) release(old->second);
@@ -46,14 +65,16 @@ void Memory::unwatch() {
 
 void Memory::allocated(const void* data, size_t bytes) {
   if (bytes == 0) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  Region region{begin, begin + bytes, "temporary of " + std::to_string(bytes) + " bytes", 1, false, true, {}};
+  Region region{begin, begin + bytes, "temporary of " + std::to_string(bytes) + " bytes", 1, false, {}};
   region.unwritten.assign(bytes, true);
   blocks_[region.end] = std::move(region);
   last_ = nullptr;
 }
 
 void Memory::freed(const void* data) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto begin = reinterpret_cast<uintptr_t>(data);
   const auto found = blocks_.upper_bound(begin);
   if (found == blocks_.end() || found->second.begin != begin) return;
@@ -63,15 +84,12 @@ void Memory::freed(const void* data) {
 }
 
 void Memory::launch() {
-  constexpr unsigned char poison[2] = {kPoison & 0xFF, kPoison >> 8};
+  const std::lock_guard<std::mutex> lock(mutex_);
   for (auto& [end, region] : tensors_) {
     if (region.cells) madvise(region.cells, region.elements() * sizeof(Cell), MADV_DONTNEED);
   }
   for (auto& [end, region] : blocks_) {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(region.begin);
-    for (size_t i = 0; i < region.unwritten.size(); ++i) {
-      if (bytes[i] != poison[i % 2]) region.unwritten[i] = false;
-    }
+    look_for_writes(region);
     if (region.cells) madvise(region.cells, region.elements() * sizeof(Cell), MADV_DONTNEED);
     else shadow(region);
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,7 @@ struct Region {
   std::string name;
   size_t granule;    // bytes of an element
   bool read_only;    // nobody writes it, so who reads it does not matter
-  bool temporary;    // given out by the allocator, with poison in it
-  std::vector<bool> unwritten;
+  std::vector<bool> unwritten;  // empty where all of it holds something
   Cell* cells = nullptr;
 
   size_t elements() const { return (end - begin + granule - 1) / granule; }
@@ -43,6 +43,7 @@ class Memory {
 
   Regions tensors_, blocks_;
   Region* last_ = nullptr;
+  std::mutex mutex_;  // tensors come and go in any thread; kernels are judged in one
 };
 
 Memory& memory();

@@ -1,8 +1,8 @@
 #include "schedule.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <sstream>
+#include <stdexcept>
 
 namespace esimd_host {
 
@@ -50,8 +50,7 @@ Schedule& schedule() {
     Schedule made;
     if (const char* words = std::getenv("ESIMD_HOST_SCHEDULE")) {
       if (const std::string wrong = made.parse(words); !wrong.empty()) {
-        std::fprintf(stderr, "esimd host: ESIMD_HOST_SCHEDULE: %s\n", wrong.c_str());
-        std::exit(2);
+        throw std::runtime_error("ESIMD_HOST_SCHEDULE: " + wrong);
       }
     }
     return made;

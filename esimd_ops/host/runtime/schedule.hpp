@@ -22,7 +22,7 @@ struct Schedule {
   std::string parse(const std::string& words);
 };
 
-// The schedule of this process; at first that of ESIMD_HOST_SCHEDULE.
+// The schedule of this process; at first that of ESIMD_HOST_SCHEDULE. Throws where that is none.
 Schedule& schedule();
 
 }  // namespace esimd_host

@@ -1,5 +1,5 @@
-// Included before every source of a tree that is built for the host: torch's headers as they are, then the names of the
-// device mean the CPU, whose tensors the kernels run on. Compiled once for all sources.
+// Included before each source that uses torch, in a tree that is built for the host: torch's headers as they are, then the
+// names of the device mean the CPU, whose tensors the kernels run on.
 #pragma once
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

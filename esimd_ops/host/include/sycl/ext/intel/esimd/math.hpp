@@ -108,9 +108,19 @@ ESIMD_HOST_REGISTERS inline simd_mask<N> unpack_mask(uint32_t bits) {
 template <int N>
 ESIMD_HOST_REGISTERS inline simd_mask<N> ballot_mask(simd_mask<N> mask) { return mask; }
 
-// The number of the lowest bit that is set, of the highest, and how many are; all ones where none is.
-ESIMD_HOST_REGISTERS inline uint32_t fbl(uint32_t bits) { return bits ? std::countr_zero(bits) : ~0u; }
-ESIMD_HOST_REGISTERS inline uint32_t fbh(uint32_t bits) { return bits ? std::countl_zero(bits) : ~0u; }
-ESIMD_HOST_REGISTERS inline uint32_t cbit(uint32_t bits) { return std::popcount(bits); }
+// The number of the lowest bit that is set, of the highest counted from above, and how many are; all ones where none is.
+#define ESIMD_HOST_BITS(NAME, EXPRESSION)                                                                           \
+  ESIMD_HOST_REGISTERS inline uint32_t NAME(uint32_t x) { return uint32_t(EXPRESSION); }                            \
+  template <class T, int N>                                                                                         \
+  ESIMD_HOST_REGISTERS inline simd<uint32_t, N> NAME(simd<T, N> v) {                                                \
+    static_assert(std::is_integral_v<T> && sizeof(T) == 4, #NAME ": of 32-bit integers");                           \
+    simd<uint32_t, N> made{detail::Raw()};                                                                          \
+    for (int i = 0; i < N; ++i) made.at(i) = NAME(uint32_t(v.at(i)));                                               \
+    return made;                                                                                                    \
+  }
+ESIMD_HOST_BITS(fbl, x ? std::countr_zero(x) : -1)
+ESIMD_HOST_BITS(fbh, x ? std::countl_zero(x) : -1)
+ESIMD_HOST_BITS(cbit, std::popcount(x))
+#undef ESIMD_HOST_BITS
 
 }  // namespace sycl::ext::intel::esimd

@@ -32,6 +32,13 @@ class simd {
     const T element = detail::element_cast<T>(value);
     for (int i = 0; i < N; ++i) elements_[i] = element;
   }
+  template <class X, std::enable_if_t<detail::is_vector<X> && detail::length_of<X> == 1 && N != 1, int> = 0>
+  ESIMD_HOST_REGISTERS simd(const X& single) : simd(single.at(0)) {}
+  // From memory.
+  ESIMD_HOST_MEMORY explicit simd(const T* p) {
+    esimd_host::on_global(p, sizeof(elements_), esimd_host::Access::read);
+    esimd_host::copy(elements_, p, sizeof(elements_));
+  }
   ESIMD_HOST_REGISTERS simd(T first, T step) {
     for (int i = 0; i < N; ++i) {
       elements_[i] = detail::element_cast<T>(detail::native_t<T>(first) + detail::native_t<T>(step) * i);

@@ -1,0 +1,78 @@
+"""Intel's own kernels, where LLM_SCALER names a checkout: all 47 operators build, agree with the references, and the races
+that are known of them are found. Building takes minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = os.environ.get("LLM_SCALER")
+TREE = Path(CHECKOUT or "") / "vllm" / "custom-esimd-kernels-vllm"
+NAMESPACE = "custom_esimd_kernels_vllm"
+
+pytestmark = [
+    pytest.mark.skipif(not CHECKOUT, reason="set LLM_SCALER to a checkout of intel/llm-scaler"),
+    pytest.mark.timeout(3600),
+]
+
+
+def esimd_ops(*words: str | Path, build: Path | None = None) -> tuple[int, str, str]:
+    environment = {**os.environ, **({"PYTHONPATH": str(build)} if build else {})}
+    command = [sys.executable, "-m", "esimd_ops", *map(str, words)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def built(out: Path, *more: str) -> Path:
+    code, _, errors = esimd_ops("host-build", TREE, "-o", out, "--only", "csrc/xpu/*", *more)
+    assert code == 0, errors
+    return out
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("fast"))
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("watched"), "--checks")
+
+
+def test_all_47_agree_with_the_references(fast: Path) -> None:
+    words = ("check", "--namespace", NAMESPACE, "--device", "cpu", "--repeat", "2", "--format", "json")
+    _, out, errors = esimd_ops(*words, build=fast)
+    report = json.loads(out)
+    assert len(report["checked"]) == 47, errors
+    # What schemas do not say (PA103, PA110, SP…) is another matter; this kernel rounds its weights to half, as documented.
+    numbers = {(f["op"], f["code"]) for f in report["findings"] if f["code"] not in ("PA103", "PA110", "SP105")}
+    assert numbers == {("esimd_gemm_int4_pgrp", "PA101")}
+
+
+RACES = {
+    # operator: (code, tensor) of what is known of it
+    "esimd_resadd_norm_gemv_fp8_pert": ("HR101", "residual"),
+    "esimd_resadd_norm_gemv_int4_pert": ("HR101", "residual"),
+    "esimd_gdn_conv_fused": ("HR101", "conv_state"),
+    "esimd_gdn_conv_fused_seq": ("HR101", "conv_state"),
+}
+
+
+def test_the_known_races_are_found(watched: Path) -> None:
+    words = ("races", "--namespace", NAMESPACE, "--ops", ",".join([*RACES, "esimd_rms_norm", "esimd_gemv_fp16"]))
+    code, out, errors = esimd_ops(
+        *words, "--shapes", "all", "--schedules", "descending;ascending", "--format", "json", build=watched
+    )
+    assert code == 1, errors
+    findings = json.loads(out)["findings"]
+    found = {(f["op"], f["code"]) for f in findings if f["code"] in ("HR101", "HR102", "HR103")}
+    for op, (kind, tensor) in RACES.items():
+        assert any((f["op"], f["code"]) == (op, kind) and f"'{tensor}'" in f["message"] for f in findings), (op, found)
+    assert ("esimd_resadd_norm_gemv_int4_pert", "HR103") in found  # dot products over sums of squares, in SLM
+    assert not {op for op, _ in found} & {"esimd_rms_norm", "esimd_gemv_fp16"}

@@ -14,6 +14,8 @@ PYTHON ?= python3
 # A version, or words for pip: TORCH="torch==2.13.0 --index-url URL"
 TORCH ?= 2.13.0
 RETURNS ?=
+# Processes that share the tests.
+WORKERS ?= 2
 SOURCE ?=
 
 VENV := .venv
@@ -30,7 +32,7 @@ run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
 
 test: $(VENV)/.test
-	$(PY) -m pytest
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup
 	$(MAKE) lint
 
 test-vllm: $(VENV)/.test

@@ -32,7 +32,7 @@ run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
 
 test: $(VENV)/.test
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile
 	$(MAKE) lint
 
 test-vllm: $(VENV)/.test

@@ -14,8 +14,8 @@ PYTHON ?= python3
 # A version, or words for pip: TORCH="torch==2.13.0 --index-url URL"
 TORCH ?= 2.13.0
 RETURNS ?=
-# Processes that share the tests.
-WORKERS ?= 2
+# Processes that share the tests; they often wait for children.
+WORKERS ?= 3
 SOURCE ?=
 
 VENV := .venv

@@ -123,7 +123,7 @@ def esimd_gdn_conv_fused(
     output, z_out [N, HV, 128].
 
     Row i advances slots conv_state_indices[i] and ssm_state_indices[i] by one token. A negative index leaves that
-    state alone: without a conv slot the history is zeros, without an ssm slot the row of output is. z_out is a copy of z.
+    state alone: without a conv slot the history is zeros, without an ssm slot the row of output. z_out is a copy of z.
     """
     layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
     parts = _interleaved(qkvz, ba, H, HV)

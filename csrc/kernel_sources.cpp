@@ -10,6 +10,7 @@
   DO(device_weights_h, "device/weights.h")         \
   DO(device_fp8_h, "device/fp8.h")                 \
   DO(device_matvec_h, "device/matvec.h")           \
+  DO(device_matmul_h, "device/matmul.h")           \
   DO(norm_norm_sycl, "norm/norm.sycl")             \
   DO(gemv_gemv_sycl, "gemv/gemv.sycl")             \
   DO(gemm_gemm_sycl, "gemm/gemm.sycl")             \

@@ -1,4 +1,4 @@
-// Activations times decoded weight rows: the one body of every GEMV and small GEMM kernel.
+// Activations times decoded weight rows for one token, or for the few tokens of an expert. More tokens: see matmul.h.
 //
 // A kernel supplies three things: `activation(token, k)`, the fp32 input (a load, or a norm on the way); `row_of(n)`,
 // the weight row of output n (see weights.h); `store(token, n, sum)`, the scale, rounding and place of a result.
@@ -13,8 +13,8 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
   constexpr int kTokens = Tile::kTokens;
   constexpr int kRows = Tile::kRows;
   constexpr int kChunk = kTokens == 1 ? 4096 : 1024;
-  constexpr int kScales = Row::kScaled ? kChunk / Row::kStep : 1;
-  static_assert(kChunk % Row::kStep == 0);
+  constexpr int kScales = Row::kScaled ? kChunk / kStep : 1;
+  static_assert(kChunk % kStep == 0);
 
   const auto group = this_item().get_group();
   const auto sub_group = this_item().get_sub_group();
@@ -24,33 +24,38 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
   auto& all_scales = *sycl::ext::oneapi::group_local_memory_for_overwrite<float[kSubGroups][kRows][kScales]>(group);
   auto& scales = all_scales[sub_group_id];
 
-  const int64_t first_row = (row_block * kSubGroups + sub_group_id) * kRows;
+  // Neighbouring rows go to neighbouring sub-groups: the rows that one reads at a time then lie in different pages, as
+  // the hardware's prefetching wants it.
+  const auto row = [&](int r) { return (row_block * kRows + r) * kSubGroups + sub_group_id; };
   Row rows[kRows];
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) rows[r] = row_of(first_row + r < N ? first_row + r : N - 1);  // too many: not stored
+  for (int r = 0; r < kRows; ++r) rows[r] = row_of(row(r) < N ? row(r) : N - 1);  // too many: not stored
 
   // The last tile may be short, and an expert's only tile mostly is: its missing tokens cost nothing.
   const int64_t live = tokens - first_token;
   float sums[kRows][kTokens] = {};
   for (int64_t begin = 0; begin < K; begin += kChunk) {
     const int64_t left = K - begin;
-    const int steps = ((left < kChunk ? left : kChunk) + Row::kStep - 1) / Row::kStep;
-    // Stored in the order in which lanes ask for them, so that a sub-group reads 16 neighbours.
+    const int steps = ((left < kChunk ? left : kChunk) + kStep - 1) / kStep;
+    // Loaded as they lie and stored in the order in which lanes ask for them: a gather costs more than a scatter.
     for (int step = sub_group_id; step < steps; step += kSubGroups) {
-      const int64_t first = begin + step * Row::kStep;
-      float* place = &activations[step * Row::kStep + lane];
+      const int64_t first = begin + step * kStep;
+      float* place = &activations[step * kStep];
 #pragma unroll
       for (int t = 0; t < kTokens; ++t) {
         if (t >= live) break;
-        if (first + Row::kStep <= K) {
+        if (first + kStep <= K) {
 #pragma unroll
-          for (int e = 0; e < Row::kPerLane; ++e)
-            place[t * kChunk + e * kSubGroupSize] = activation(first_token + t, first + Row::position(lane, e));
+          for (int e = 0; e < Row::kPerLane; ++e) {
+            const int i = e * kSubGroupSize + lane;
+            place[t * kChunk + Row::Order::slot(i)] = activation(first_token + t, first + i) * Row::prescale(i);
+          }
         } else {
 #pragma unroll
           for (int e = 0; e < Row::kPerLane; ++e) {
-            const int64_t k = first + Row::position(lane, e);
-            place[t * kChunk + e * kSubGroupSize] = k < K ? activation(first_token + t, k) : 0.0f;
+            const int i = e * kSubGroupSize + lane;
+            place[t * kChunk + Row::Order::slot(i)] =
+                first + i < K ? activation(first_token + t, first + i) * Row::prescale(i) : 0.0f;
           }
         }
       }
@@ -60,17 +65,17 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
 #pragma unroll
       for (int r = 0; r < kRows; ++r)
         for (int step = lane; step < steps; step += kSubGroupSize)
-          scales[r][step] = rows[r].scale(begin + step * Row::kStep);
+          scales[r][step] = rows[r].scale(begin + step * kStep);
     }
     sycl::group_barrier(group);
 
     for (int step = 0; step < steps; ++step) {
-      const float* x = &activations[step * Row::kStep + lane];
+      const float* x = &activations[step * kStep + lane];
       float w[kRows][Row::kPerLane];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         const float scale = Row::kScaled ? scales[r][step] : 1.0f;
-        const float factor = rows[r].decode(begin + step * Row::kStep, lane, K, scale, w[r]);
+        const float factor = rows[r].decode(begin + step * kStep, lane, K, scale, w[r]);
         if constexpr (kTokens == 1) {
           float partial = 0;
 #pragma unroll
@@ -103,7 +108,7 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
 #pragma unroll
     for (int t = 0; t < kTokens; ++t) {
       const float sum = sycl::reduce_over_group(sub_group, sums[r][t], sycl::plus<float>());
-      if (lane == 0 && first_row + r < N && t < live) store(first_token + t, first_row + r, sum);
+      if (lane == 0 && row(r) < N && t < live) store(first_token + t, row(r), sum);
     }
   }
 }

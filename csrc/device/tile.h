@@ -6,6 +6,7 @@ namespace esimd_ops {
 inline constexpr int kSubGroupSize = 16;
 inline constexpr int kGroupSize = 256;  // of the kernels that share activations; see device/matvec.h
 inline constexpr int kSubGroups = kGroupSize / kSubGroupSize;
+inline constexpr int kStep = 8 * kSubGroupSize;  // elements that a sub-group decodes at a time
 
 // Tokens of a work-group, and weight rows of each of its sub-groups. One token leaves registers for more rows.
 struct OneToken {
@@ -13,9 +14,17 @@ struct OneToken {
   static constexpr int kRows = 4;
 };
 
-struct ManyTokens {
+struct FewTokens {
   static constexpr int kTokens = 8;
   static constexpr int kRows = 2;
+};
+
+// Where each lane has tokens of its own: so many of them.
+template <int kEach>
+struct ManyTokens {
+  static constexpr int kPerLane = kEach;
+  static constexpr int kTokens = kEach * kSubGroupSize;
+  static constexpr int kRows = kEach == 4 ? 6 : 8;
 };
 
 inline constexpr int kElementwise = 1024;  // elements of one work-group where each stands alone

@@ -4,6 +4,8 @@
 
 #include <ATen/ceil_div.h>
 
+#include <string>
+
 #include "device/tile.h"
 #include "ops.h"
 #include "runtime.h"
@@ -21,14 +23,52 @@ void check_output(const Checks& check, const at::Tensor& output, const Sizes& si
   check("output", output).dtype(at::kHalf).shape({sizes.M, sizes.N});
 }
 
-void run(const char* kernel_name, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
+namespace {
+
+// How several tokens are multiplied: the tile, and where a token and an element of it lie once laid out.
+struct Plan {
+  std::string kernel;
+  int64_t tokens;  // of a tile
+  int64_t rows;    // of a work-group
+  int64_t group_size;
+  bool each_lane_has_tokens;
+};
+
+Plan plan(const Kind& kind, int64_t M) {
+  const std::string types = std::string(kind.row) + ", " + kind.scale;
+  if (M <= 2 * FewTokens::kTokens)
+    return {"gemm/few_tokens<" + types + ">", FewTokens::kTokens, kSubGroups * FewTokens::kRows, kGroupSize, false};
+  if (M <= ManyTokens<2>::kTokens)
+    return {"gemm/many_tokens<" + types + ", 2>", ManyTokens<2>::kTokens, ManyTokens<2>::kRows, kSubGroupSize, true};
+  return {"gemm/many_tokens<" + types + ", 4>", ManyTokens<4>::kTokens, ManyTokens<4>::kRows, kSubGroupSize, true};
+}
+
+}  // namespace
+
+void run(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
          const at::Tensor& output, const Sizes& sizes) {
   const auto& [M, N, K] = sizes;
-  const bool one_token = M == 1;
-  const int64_t row_blocks = at::ceil_div<int64_t>(N, kSubGroups * (one_token ? OneToken::kRows : ManyTokens::kRows));
-  const int64_t token_blocks = one_token ? 1 : at::ceil_div<int64_t>(M, ManyTokens::kTokens);
-  nd_launch(queue(input), {row_blocks * token_blocks, kGroupSize}, kernel(kernel_name), input.const_data_ptr(),
-            weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M, N, K, token_blocks);
+  if (M == 1) {
+    const std::string name = std::string("gemm/one_token<") + kind.row + ", " + kind.scale + ">";
+    nd_launch(queue(input), {at::ceil_div<int64_t>(N, kSubGroups * OneToken::kRows), kGroupSize}, kernel(name),
+              input.const_data_ptr(), weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), N, K);
+    return;
+  }
+
+  const Plan chosen = plan(kind, M);
+  const int64_t token_blocks = at::ceil_div(M, chosen.tokens);
+  const int64_t tokens = token_blocks * chosen.tokens;
+  const int64_t steps = at::ceil_div<int64_t>(K, kStep);
+  // A pitch that is a power of two would put all tokens into the same few sets of a cache.
+  const int64_t pitch = chosen.each_lane_has_tokens ? tokens : steps * kStep + kSubGroupSize;
+  const int64_t lines = chosen.each_lane_has_tokens ? steps * kStep : tokens;
+  const at::Tensor activations = input.new_empty({lines, pitch}, input.options().dtype(at::kFloat));
+  nd_launch(queue(input), {tokens, kGroupSize}, kernel(std::string("gemm/lay_out<") + kind.order + ">"),
+            input.const_data_ptr(), activations.mutable_data_ptr(), M, K, steps,
+            chosen.each_lane_has_tokens ? int64_t{1} : pitch, chosen.each_lane_has_tokens ? pitch : int64_t{1});
+  nd_launch(queue(input), {at::ceil_div(N, chosen.rows) * token_blocks, chosen.group_size}, kernel(chosen.kernel),
+            activations.const_data_ptr(), weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M,
+            N, K, token_blocks, pitch);
 }
 
 }  // namespace gemm
@@ -43,9 +83,7 @@ at::Tensor gemm_int4_pgrp(at::Tensor input, at::Tensor weight, at::Tensor weight
   gemm::check_output(check, output, sizes);
   check.apart({{"output", output}}, {{"input", input}, {"weight", weight}, {"weight_scale", weight_scale}});
 
-  gemm::run(
-      M == 1 ? "gemm/gemm<Int4RoundedRow, Unscaled, OneToken>" : "gemm/gemm<Int4RoundedRow, Unscaled, ManyTokens>",
-      input, weight, weight_scale, output, sizes);
+  gemm::run({"NibbleOrder", "Int4RoundedRow", "Unscaled"}, input, weight, weight_scale, output, sizes);
   return output;
 }
 
@@ -59,11 +97,8 @@ at::Tensor gemm_fp8_pert(at::Tensor input, at::Tensor weight, at::Tensor weight_
   check.apart({{"output", output}}, {{"input", input}, {"weight", weight}, {"weight_scale", weight_scale}});
 
   const bool e5m2 = weight.scalar_type() == at::kFloat8_e5m2;
-  const char* one_token =
-      e5m2 ? "gemm/gemm<Fp8Row<E5M2Flush>, TensorScale, OneToken>" : "gemm/gemm<Fp8Row<E4M3>, TensorScale, OneToken>";
-  const char* many_tokens = e5m2 ? "gemm/gemm<Fp8Row<E5M2Flush>, TensorScale, ManyTokens>"
-                                 : "gemm/gemm<Fp8Row<E4M3>, TensorScale, ManyTokens>";
-  gemm::run(M == 1 ? one_token : many_tokens, input, weight, weight_scale, output, sizes);
+  gemm::run({"InOrder", e5m2 ? "Fp8Row<E5M2Flush>" : "Fp8Row<E4M3>", "TensorScale"}, input, weight, weight_scale, output,
+            sizes);
   return output;
 }
 
@@ -83,8 +118,7 @@ at::Tensor gemm_fp8_blockscale(at::Tensor input, at::Tensor weight, at::Tensor w
   gemm::check_output(check, output, sizes);
   check.apart({{"output", output}}, {{"input", input}, {"weight", weight}, {"weight_scale", weight_scale}});
 
-  gemm::run(M == 1 ? "gemm/gemm<Fp8BlockRow, Unscaled, OneToken>" : "gemm/gemm<Fp8BlockRow, Unscaled, ManyTokens>",
-            input, weight, weight_scale, output, sizes);
+  gemm::run({"InOrder", "Fp8BlockRow", "Unscaled"}, input, weight, weight_scale, output, sizes);
   return output;
 }
 

@@ -16,8 +16,15 @@ Sizes check_input(const Checks& check, const at::Tensor& input, const at::Tensor
 
 void check_output(const Checks& check, const at::Tensor& output, const Sizes& sizes);
 
-// Runs "gemm/gemm<Row, Scale, Tile>" of the given name, whose tile is OneToken where M is 1 and ManyTokens elsewhere.
-void run(const char* kernel_name, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
+// A kind of weights, by the types that kernels have for it: see device/weights.h.
+struct Kind {
+  const char* order;
+  const char* row;
+  const char* scale;
+};
+
+// For any M that is not 0.
+void run(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
          const at::Tensor& output, const Sizes& sizes);
 
 }  // namespace esimd_ops::gemm

@@ -149,7 +149,7 @@ at::Tensor gemv_fp16(at::Tensor input, at::Tensor weight, at::Tensor output) {
     const gemv::Matrix matrix{{"weight", weight}, {"weight", weight}, {"output", output}};
     gemv::run("gemv/gemv<half, HalfRow, Unscaled>", input, {matrix}, sizes.K);
   } else {
-    gemm::run("gemm/gemm<HalfRow, Unscaled, ManyTokens>", input, weight, weight, output, sizes);
+    gemm::run({"InOrder", "HalfRow", "Unscaled"}, input, weight, weight, output, sizes);
   }
   return output;
 }

@@ -49,8 +49,8 @@ void run(const char* kernel_name, const at::Tensor& input, const at::Tensor& wei
          const at::Tensor& output, const at::Tensor& expert_idx, int64_t N, int64_t K, int64_t num_experts) {
   const int64_t total = input.size(0);
   // At most: each expert's last tile may hold a single row, and no tile is empty.
-  const int64_t tiles = std::min(total, (total + num_experts * (ManyTokens::kTokens - 1)) / ManyTokens::kTokens);
-  const int64_t row_blocks = at::ceil_div<int64_t>(N, kSubGroups * ManyTokens::kRows);
+  const int64_t tiles = std::min(total, (total + num_experts * (FewTokens::kTokens - 1)) / FewTokens::kTokens);
+  const int64_t row_blocks = at::ceil_div<int64_t>(N, kSubGroups * FewTokens::kRows);
   nd_launch(queue(input), {tiles * row_blocks, kGroupSize}, kernel(kernel_name), input.const_data_ptr(),
             weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), expert_idx.const_data_ptr(),
             num_experts, total, N, K, scale.numel() / num_experts, row_blocks);
@@ -78,7 +78,7 @@ at::Tensor moe_gemm_fp8(at::Tensor input, at::Tensor weight, at::Tensor scale, a
   check.apart({{"output", output}},
               {{"input", input}, {"weight", weight}, {"scale", scale}, {"expert_idx", expert_idx}});
 
-  run("moe/moe_gemm<Fp8Row<E5M2>, RowScale<float>, ManyTokens>", input, weight, scale, output, expert_idx, N, K,
+  run("moe/moe_gemm<Fp8Row<E5M2>, RowScale<float>, FewTokens>", input, weight, scale, output, expert_idx, N, K,
       num_experts);
   return output;
 }
@@ -92,7 +92,7 @@ at::Tensor moe_gemm_fp8_pert(at::Tensor input, at::Tensor weight, at::Tensor sca
   check.apart({{"output", output}},
               {{"input", input}, {"weight", weight}, {"scale", scale}, {"expert_idx", expert_idx}});
 
-  run("moe/moe_gemm<Fp8Row<E5M2>, TensorScale, ManyTokens>", input, weight, scale, output, expert_idx, N, K,
+  run("moe/moe_gemm<Fp8Row<E5M2>, TensorScale, FewTokens>", input, weight, scale, output, expert_idx, N, K,
       num_experts);
   return output;
 }
@@ -115,7 +115,7 @@ at::Tensor moe_gemm_fp8_blockscale(at::Tensor input, at::Tensor weight, at::Tens
   check.apart({{"output", output}},
               {{"input", input}, {"weight", weight}, {"weight_scale", weight_scale}, {"expert_idx", expert_idx}});
 
-  run("moe/moe_gemm<Fp8BlockRow, Unscaled, ManyTokens>", input, weight, weight_scale, output, expert_idx, N, K,
+  run("moe/moe_gemm<Fp8BlockRow, Unscaled, FewTokens>", input, weight, weight_scale, output, expert_idx, N, K,
       num_experts);
   return output;
 }

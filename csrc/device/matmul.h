@@ -1,0 +1,122 @@
+// Activations times decoded weight rows for several tokens. Nothing here is shared between sub-groups: the activations
+// were laid out in fp32 before, by a kernel of its own (gemm/gemm.sycl), and come from the cache.
+//
+// `row_of(n)` gives the weight row of output n (see weights.h); `store(token, n, sum)` takes a result, whose token may
+// be past the last one. Steps past K hold zeros.
+#pragma once
+
+#include "kernel.h"
+
+// In lane i the sum over all lanes of values[i]. Halves what is left in each round: less work than 16 reductions.
+inline float transposed_sum(sycl::sub_group sub_group, int lane, float (&values)[kSubGroupSize]) {
+#pragma unroll
+  for (int half = kSubGroupSize / 2; half > 0; half /= 2) {
+    const bool upper = lane & half;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const float keep = upper ? values[i + half] : values[i];
+      const float give = upper ? values[i] : values[i + half];
+      values[i] = keep + sycl::permute_group_by_xor(sub_group, give, half);
+    }
+  }
+  return values[0];
+}
+
+// Few tokens: the lanes share a sum, each takes some k.
+// activations [Tile::kTokens, pitch], steps in the row's order.
+template <typename Row, typename Tile, typename RowOf, typename Store>
+void inner_products(const float* activations, int64_t pitch, int64_t N, int64_t K, int64_t row_block, RowOf row_of,
+                    Store store) {
+  constexpr int kTokens = Tile::kTokens;
+  constexpr int kRows = Tile::kRows;
+  static_assert(kTokens * kRows == kSubGroupSize);
+  const auto sub_group = this_item().get_sub_group();
+  const int lane = sub_group.get_local_linear_id();
+  const int sub_group_id = sub_group.get_group_linear_id();
+  const auto row = [&](int r) { return (row_block * kRows + r) * kSubGroups + sub_group_id; };
+
+  Row rows[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) rows[r] = row_of(row(r) < N ? row(r) : N - 1);
+
+  float sums[kSubGroupSize] = {};  // of row r and token t at r * kTokens + t
+  for (int64_t begin = 0; begin < K; begin += kStep) {
+    float w[kRows][Row::kPerLane];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      float scale = 1.0f;
+      if constexpr (Row::kScaled) scale = rows[r].scale(begin);
+      const float factor = rows[r].decode(begin, lane, K, scale, w[r]);
+#pragma unroll
+      for (int e = 0; e < Row::kPerLane; ++e) w[r][e] *= factor;
+    }
+    const float* x = activations + begin + lane;
+#pragma unroll
+    for (int e = 0; e < Row::kPerLane; ++e) {
+#pragma unroll
+      for (int t = 0; t < kTokens; ++t) {
+        const float value = x[t * pitch + e * kSubGroupSize];
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) sums[r * kTokens + t] += w[r][e] * value;
+      }
+    }
+  }
+
+  const float sum = transposed_sum(sub_group, lane, sums);
+  const int64_t n = (row_block * kRows + lane / kTokens) * kSubGroups + sub_group_id;
+  if (n < N) store(lane % kTokens, n, sum);
+}
+
+// Many tokens: each lane has tokens of its own, and takes every k of kRows weight rows, which wait decoded in local
+// memory. One sub-group a work-group.
+// activations [K in the row's order, pitch]: the tokens of this work-group are the first Tile::kTokens of each line.
+template <typename Row, typename Tile, typename RowOf, typename Store>
+void outer_products(const float* activations, int64_t pitch, int64_t N, int64_t K, int64_t row_block, RowOf row_of,
+                    Store store) {
+  constexpr int kPerLane = Tile::kPerLane;
+  constexpr int kRows = Tile::kRows;
+  const auto group = this_item().get_group();
+  const auto sub_group = this_item().get_sub_group();
+  const int lane = sub_group.get_local_linear_id();
+  auto& weights = *sycl::ext::oneapi::group_local_memory_for_overwrite<float[kRows][kStep]>(group);
+
+  const int64_t first_row = row_block * kRows;
+  Row rows[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) rows[r] = row_of(first_row + r < N ? first_row + r : N - 1);
+
+  float sums[kRows][kPerLane] = {};
+  for (int64_t begin = 0; begin < K; begin += kStep) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      float scale = 1.0f;
+      if constexpr (Row::kScaled) scale = rows[r].scale(begin);
+      float w[Row::kPerLane];
+      const float factor = rows[r].decode(begin, lane, K, scale, w);
+#pragma unroll
+      for (int e = 0; e < Row::kPerLane; ++e) weights[r][e * kSubGroupSize + lane] = w[e] * factor;
+    }
+    sycl::group_barrier(sub_group);
+    const float* x = activations + begin * pitch + lane;
+#pragma unroll 1  // unrolled, the sums leave their registers
+    for (int k = 0; k < kStep; ++k) {
+      float values[kPerLane];
+#pragma unroll
+      for (int v = 0; v < kPerLane; ++v) values[v] = x[k * pitch + v * kSubGroupSize];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float weight = weights[r][k];
+#pragma unroll
+        for (int v = 0; v < kPerLane; ++v) sums[r][v] += weight * values[v];
+      }
+    }
+    sycl::group_barrier(sub_group);
+  }
+
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int v = 0; v < kPerLane; ++v)
+      if (first_row + r < N) store(v * kSubGroupSize + lane, first_row + r, sums[r][v]);
+  }
+}

@@ -9,6 +9,7 @@
   DO(device_activations_h, "device/activations.h") \
   DO(device_weights_h, "device/weights.h")         \
   DO(device_fp8_h, "device/fp8.h")                 \
+  DO(device_sums_h, "device/sums.h")               \
   DO(device_matvec_h, "device/matvec.h")           \
   DO(device_matmul_h, "device/matmul.h")           \
   DO(norm_norm_sycl, "norm/norm.sycl")             \

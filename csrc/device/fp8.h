@@ -55,7 +55,7 @@ struct Fp8BlockRow : Fp8Row<E4M3> {
             static_cast<const float*>(scale) + row / kFp8Block * (K / kFp8Block)};
   }
 
-  float scale(int64_t k) const { return scales[k / kFp8Block]; }
+  float scale(int64_t step) const { return scales[step]; }
 
   float decode(int64_t k, int lane, int64_t K, float scale, float (&w)[kPerLane]) const {
     return scale * Fp8Row<E4M3>::decode(k, lane, K, scale, w);

@@ -1,26 +1,11 @@
 // Activations times decoded weight rows for several tokens. Nothing here is shared between sub-groups: the activations
 // were laid out in fp32 before, by a kernel of its own (gemm/gemm.sycl), and come from the cache.
 //
-// `row_of(n)` gives the weight row of output n (see weights.h); `store(token, n, sum)` takes a result, whose token may
-// be past the last one. Steps past K hold zeros.
+// `row_of(n)` gives the weight row of output n (see weights.h); `store(token, n, sum, wanted)` takes a result, whose
+// token may be past the last one. Steps past K hold zeros.
 #pragma once
 
-#include "kernel.h"
-
-// In lane i the sum over all lanes of values[i]. Halves what is left in each round: less work than 16 reductions.
-inline float transposed_sum(sycl::sub_group sub_group, int lane, float (&values)[kSubGroupSize]) {
-#pragma unroll
-  for (int half = kSubGroupSize / 2; half > 0; half /= 2) {
-    const bool upper = lane & half;
-#pragma unroll
-    for (int i = 0; i < half; ++i) {
-      const float keep = upper ? values[i + half] : values[i];
-      const float give = upper ? values[i] : values[i + half];
-      values[i] = keep + sycl::permute_group_by_xor(sub_group, give, half);
-    }
-  }
-  return values[0];
-}
+#include "sums.h"
 
 // Few tokens: the lanes share a sum, each takes some k.
 // activations [Tile::kTokens, pitch], steps in the row's order.
@@ -45,7 +30,7 @@ void inner_products(const float* activations, int64_t pitch, int64_t N, int64_t 
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       float scale = 1.0f;
-      if constexpr (Row::kScaled) scale = rows[r].scale(begin);
+      if constexpr (Row::kScaled) scale = rows[r].scale(begin / kStep);
       const float factor = rows[r].decode(begin, lane, K, scale, w[r]);
 #pragma unroll
       for (int e = 0; e < Row::kPerLane; ++e) w[r][e] *= factor;
@@ -64,10 +49,10 @@ void inner_products(const float* activations, int64_t pitch, int64_t N, int64_t 
 
   const float sum = transposed_sum(sub_group, lane, sums);
   const int64_t n = (row_block * kRows + lane / kTokens) * kSubGroups + sub_group_id;
-  if (n < N) store(lane % kTokens, n, sum);
+  store(lane % kTokens, n, sum, n < N);
 }
 
-// Many tokens: each lane has tokens of its own, and takes every k of kRows weight rows, which wait decoded in local
+// Many tokens: each lane has tokens of its own, and takes every k of some weight rows, which wait decoded in local
 // memory. One sub-group a work-group.
 // activations [K in the row's order, pitch]: the tokens of this work-group are the first Tile::kTokens of each line.
 template <typename Row, typename Tile, typename RowOf, typename Store>
@@ -90,7 +75,7 @@ void outer_products(const float* activations, int64_t pitch, int64_t N, int64_t 
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       float scale = 1.0f;
-      if constexpr (Row::kScaled) scale = rows[r].scale(begin);
+      if constexpr (Row::kScaled) scale = rows[r].scale(begin / kStep);
       float w[Row::kPerLane];
       const float factor = rows[r].decode(begin, lane, K, scale, w);
 #pragma unroll
@@ -117,6 +102,6 @@ void outer_products(const float* activations, int64_t pitch, int64_t N, int64_t 
   for (int r = 0; r < kRows; ++r) {
 #pragma unroll
     for (int v = 0; v < kPerLane; ++v)
-      if (first_row + r < N) store(v * kSubGroupSize + lane, first_row + r, sums[r][v]);
+      store(v * kSubGroupSize + lane, first_row + r, sums[r][v], first_row + r < N);
   }
 }

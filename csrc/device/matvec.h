@@ -1,10 +1,11 @@
 // Activations times decoded weight rows for one token, or for the few tokens of an expert. More tokens: see matmul.h.
 //
 // A kernel supplies three things: `activation(token, k)`, the fp32 input (a load, or a norm on the way); `row_of(n)`,
-// the weight row of output n (see weights.h); `store(token, n, sum)`, the scale, rounding and place of a result.
+// the weight row of output n (see weights.h); `store(token, n, sum, wanted)`, the scale, rounding and place of a result.
+// All lanes of a sub-group call it, each with a sum of its own; one that is not wanted has no place.
 #pragma once
 
-#include "kernel.h"
+#include "sums.h"
 
 // The sub-groups of a work-group share one copy of the activations in local memory; each takes kRows weight rows.
 template <typename Row, typename Tile, typename Activation, typename RowOf, typename Store>
@@ -12,7 +13,7 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
             RowOf row_of, Store store) {
   constexpr int kTokens = Tile::kTokens;
   constexpr int kRows = Tile::kRows;
-  constexpr int kChunk = kTokens == 1 ? 4096 : 1024;
+  constexpr int kChunk = kTokens == 1 ? 8192 : 1024;
   constexpr int kScales = Row::kScaled ? kChunk / kStep : 1;
   static_assert(kChunk % kStep == 0);
 
@@ -63,9 +64,12 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
     // Read one by one between the weights, scales cost as much time as the weights themselves.
     if constexpr (Row::kScaled) {
 #pragma unroll
-      for (int r = 0; r < kRows; ++r)
-        for (int step = lane; step < steps; step += kSubGroupSize)
-          scales[r][step] = rows[r].scale(begin + step * kStep);
+      for (int r = 0; r < kRows; ++r) {
+        int first = 0;
+        for (; first + kSubGroupSize <= steps; first += kSubGroupSize)
+          scales[r][first + lane] = rows[r].scale(begin / kStep + first + lane);
+        if (first + lane < steps) scales[r][first + lane] = rows[r].scale(begin / kStep + first + lane);
+      }
     }
     sycl::group_barrier(group);
 
@@ -103,12 +107,12 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
     sycl::group_barrier(group);
   }
 
+  // Sum number r * kTokens + t is left in the lane of that number.
+  float partial[kRows * kTokens];
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-    for (int t = 0; t < kTokens; ++t) {
-      const float sum = sycl::reduce_over_group(sub_group, sums[r][t], sycl::plus<float>());
-      if (lane == 0 && row(r) < N && t < live) store(first_token + t, row(r), sum);
-    }
-  }
+  for (int i = 0; i < kRows * kTokens; ++i) partial[i] = sums[i / kTokens][i % kTokens];
+  const float sum = transposed_sum(sub_group, lane, partial);
+  const int64_t n = row(lane / kTokens % kRows);
+  const int64_t t = lane % kTokens;
+  store(first_token + t, n, sum, lane < kRows * kTokens && n < N && t < live);
 }

@@ -11,7 +11,7 @@ inline constexpr int kStep = 8 * kSubGroupSize;  // elements that a sub-group de
 // Tokens of a work-group, and weight rows of each of its sub-groups. One token leaves registers for more rows.
 struct OneToken {
   static constexpr int kTokens = 1;
-  static constexpr int kRows = 4;
+  static constexpr int kRows = 8;
 };
 
 struct FewTokens {

@@ -40,7 +40,7 @@ struct Int4Row {
   // What the activation of element i has to be multiplied by.
   static float prescale(int i) { return sycl::bit_cast<float>((127 - 4 * (i % kPerLane % kUnshifted)) << 23); }
 
-  float scale(int64_t k) const { return static_cast<float>(scales[k / kInt4Group]); }
+  float scale(int64_t step) const { return static_cast<float>(scales[step]); }
 
   float decode(int64_t k, int lane, int64_t, float scale, float (&w)[kPerLane]) const {
     const uint32_t word = words[k / kPerLane + lane];

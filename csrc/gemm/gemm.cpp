@@ -63,9 +63,11 @@ void run(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, co
   const int64_t pitch = chosen.each_lane_has_tokens ? tokens : steps * kStep + kSubGroupSize;
   const int64_t lines = chosen.each_lane_has_tokens ? steps * kStep : tokens;
   const at::Tensor activations = input.new_empty({lines, pitch}, input.options().dtype(at::kFloat));
-  nd_launch(queue(input), {tokens, kGroupSize}, kernel(std::string("gemm/lay_out<") + kind.order + ">"),
-            input.const_data_ptr(), activations.mutable_data_ptr(), M, K, steps,
-            chosen.each_lane_has_tokens ? int64_t{1} : pitch, chosen.each_lane_has_tokens ? pitch : int64_t{1});
+  const Range range = chosen.each_lane_has_tokens ? Range{tokens / kSubGroupSize * steps, kSubGroupSize}
+                                                  : Range{tokens, kGroupSize};
+  const char* layout = chosen.each_lane_has_tokens ? "gemm/columns_of_tokens<" : "gemm/lines_of_tokens<";
+  nd_launch(queue(input), range, kernel(std::string(layout) + kind.order + ">"), input.const_data_ptr(),
+            activations.mutable_data_ptr(), M, K, steps, pitch);
   nd_launch(queue(input), {at::ceil_div(N, chosen.rows) * token_blocks, chosen.group_size}, kernel(chosen.kernel),
             activations.const_data_ptr(), weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M,
             N, K, token_blocks, pitch);

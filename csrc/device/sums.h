@@ -1,0 +1,25 @@
+// Sums over the lanes of a sub-group.
+#pragma once
+
+#include "kernel.h"
+
+// In lane i the sum over all lanes of values[i % kCount]; a power of two of them. Each round halves what is left, which
+// is less work than one reduction after the other.
+template <int kCount>
+float transposed_sum(sycl::sub_group sub_group, int lane, float (&values)[kCount]) {
+  static_assert(kSubGroupSize % kCount == 0);
+#pragma unroll
+  for (int half = kCount / 2; half > 0; half /= 2) {
+    const bool upper = lane & half;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const float keep = upper ? values[i + half] : values[i];
+      const float give = upper ? values[i] : values[i + half];
+      values[i] = keep + sycl::select_from_group(sub_group, give, lane ^ half);
+    }
+  }
+#pragma unroll
+  for (int distance = kCount; distance < kSubGroupSize; distance *= 2)
+    values[0] += sycl::select_from_group(sub_group, values[0], lane ^ distance);
+  return values[0];
+}

@@ -1,4 +1,6 @@
 // Splitting query, gate, key and value heads, with their norms and rotary embedding.
+#include <ATen/ceil_div.h>
+
 #include "checks.h"
 #include "device/tile.h"
 #include "ops.h"
@@ -61,11 +63,12 @@ at::Tensor split(const char* op, const Heads& heads) {
                {"positions", positions},
                {"cos_sin_cache", cos_sin_cache}});
 
-  nd_launch(queue(qkv_state), {T * columns / kRopeHeadDim, kRopeHeadDim}, kernel("rope/qkv_split_norm_rope<half>"),
+  const int64_t groups = at::ceil_div<int64_t>(T * columns / kRopeHeadDim, kSubGroups);
+  nd_launch(queue(qkv_state), {groups, kGroupSize}, kernel("rope/qkv_split_norm_rope<half>"),
             qkv_state.const_data_ptr(), q_out.mutable_data_ptr(), gate_out.mutable_data_ptr(), k_out.mutable_data_ptr(),
             v_out.mutable_data_ptr(), norm_wq.const_data_ptr(), norm_wk.const_data_ptr(),
             norm_wv ? norm_wv->const_data_ptr() : nullptr, positions.const_data_ptr(), cos_sin_cache.const_data_ptr(),
-            q_heads, kv_heads, static_cast<int64_t>(gated), rotary_dim, cos_sin_cache.size(0));
+            T, q_heads, kv_heads, static_cast<int64_t>(gated), rotary_dim, cos_sin_cache.size(0));
   return q_out;
 }
 

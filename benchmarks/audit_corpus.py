@@ -6,9 +6,10 @@ DIR is a checkout, or a folder of checkouts, each a repository of its own. For e
 is declared and what is inferred, and
 
     precision   of what is called written: the declared share, and the share with those that a person judged real
-    recall      of the declared arguments whose implementation is in the tree: the share that is called written;
-                handed to a function that is not in the tree (a vendor library, generated code) is out of the tree
-    known       of the declared arguments that were not unknown: the share that is called written
+    recall      of the declared arguments whose implementation is in the tree: the share that is called written, and
+                the share of those that a person did not judge never written; handed to a function that is not in
+                the tree (a vendor library, generated code) is out of the tree
+    read only   declared arguments that are called read only (SP106), and how many a person judged never written
 
 `--list` prints every disagreement with its evidence, for a person to judge; a judgement is a line of the TOML file.
 Times are of a run without a cache, with their processor seconds, because other work may share the machine.
@@ -64,14 +65,18 @@ def measure(folder: Path, judged: dict[str, str], listed: bool) -> None:
     rows, wall, processor = rows_of(folder)
     files = sum(name.endswith(REGISTERING) for _, _, names in os.walk(folder) for name in names)
     counts: Counter[str] = Counter()
+    stale = set(judged)
     for row in rows:
         declared = set(row.operator.schema.writes)
         for answer in row.inferred.answers:
             kind = "outside" if answer.kind is Kind.UNKNOWN and outside(answer) else answer.kind.value
             counts[f"{'declared' if answer.name in declared else 'plain'} {kind}"] += 1
             key = f"{row.operator.op} {answer.name}"
+            stale.discard(key)
             if answer.kind is Kind.WRITTEN and answer.name not in declared:
                 counts[f"judged {judged.get(key, 'not yet')}"] += 1
+            elif answer.name in declared and judged.get(key) == "never written":
+                counts[f"never {kind}"] += 1
             if listed and (answer.name in declared) != (answer.kind is Kind.WRITTEN):
                 _disagreement(row, answer, answer.name in declared, judged.get(key, ""), folder)
     written, undeclared = counts["declared written"], counts["plain written"]
@@ -80,11 +85,14 @@ def measure(folder: Path, judged: dict[str, str], listed: bool) -> None:
     print(f"    precision {share(written, written + undeclared)} by annotations", end="")
     print(f", {share(written + counts['judged real'], written + undeclared)} with judgements", end="")
     print(f" ({counts['judged real']} real, {counts['judged false']} false, {counts['judged not yet']} not judged)")
-    print(
-        f"    recall    {share(written, declared_in)}, {counts['declared outside']} declared outside the tree", end=""
-    )
-    print(f"; known {share(written, written + counts['declared read only'])}")
-    print("    " + ", ".join(f"{key} {n}" for key, n in sorted(counts.items()) if not key.startswith("judged")))
+    never = sum(n for key, n in counts.items() if key.startswith("never") and key != "never outside")
+    print(f"    recall    {share(written, declared_in)} by annotations", end="")
+    print(f", {share(written - counts['never written'], declared_in - never)} with judgements", end="")
+    print(f" ({never} never written, {counts['declared outside']} outside the tree)")
+    print(f"    read only {counts['declared read only']} declared, {counts['never read only']} judged never written")
+    if stale:
+        print(f"    judged, but not an argument of any operator: {', '.join(sorted(stale))}")
+    print("    " + ", ".join(f"{key} {n}" for key, n in sorted(counts.items()) if key[:6] not in ("judged", "never ")))
 
 
 def _disagreement(row: Row, answer: Answer, declared: bool, verdict: str, folder: Path) -> None:
@@ -93,7 +101,7 @@ def _disagreement(row: Row, answer: Answer, declared: bool, verdict: str, folder
     chain = " > ".join(f"{os.path.relpath(path, folder)}:{line}" for path, line in answer.chain)
     where = os.path.relpath(row.operator.location.path, folder)
     says = "declared" if declared else "plain"
-    why = chain or answer.reason.replace(f"{folder}{os.sep}", "")
+    why = " ".join(part for part in (answer.reason.replace(f"{folder}{os.sep}", ""), chain) if part)
     print(
         f"  {where}:{row.operator.location.line}: {row.operator.op}: '{answer.name}' {says}, {answer.kind.value}",
         end="",
@@ -110,7 +118,9 @@ def main() -> None:
     if not options.folder.is_dir():
         parser.error(f"expected a folder, found nothing at {options.folder}")
     judged = tomllib.loads(options.judged.read_text()) if options.judged.is_file() else {}
-    single = any((options.folder / name).exists() for name in (".git", "setup.py", "CMakeLists.txt", "pyproject.toml"))
+    single = options.folder.name in judged or any(
+        (options.folder / name).exists() for name in (".git", "setup.py", "CMakeLists.txt", "pyproject.toml")
+    )
     for folder in [options.folder] if single else sorted(p for p in options.folder.iterdir() if p.is_dir()):
         measure(folder, judged.get(folder.name, {}), options.list)
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

@@ -50,12 +50,14 @@ class Audit:
     """Everything one run found."""
 
     rows: list[Row] = field(default_factory=list)
+    python: list[audit_python.PyRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     checked: list[Checked] = field(default_factory=list)
     errors: list[ToolError] = field(default_factory=list)
     sources: dict[str, bytes] = field(default_factory=dict)  # of the files that findings stand in
 
 
+@tree.without_collector()
 def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     """Infers and judges every operator that these trees register."""
     result = Audit()
@@ -72,9 +74,10 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
         result.checked.append(_checked(row))
         result.findings += findings(row)
     python = audit_python.gather(paths, step)
-    checked, more = audit_python.judge(python, writes_of(result.rows))
-    result.checked += checked
-    result.findings += more + audit_python.fakes(python, operators)
+    result.python = audit_python.judge(python, writes_of(result.rows))
+    result.checked += [row.checked for row in result.python]
+    result.findings += [row.finding for row in result.python if row.finding]
+    result.findings += audit_python.fakes(python, operators)
     result.checked += patches.read(paths)
     result.sources = {place: index.text(place).data for place in {o.location.path for o in operators}} | python.data
     for file in whole.files:
@@ -178,7 +181,10 @@ def evidence(row: Row) -> str:
     """` (a.cpp:3 > b.h:9)` for each argument that is written and not declared."""
     declared = row.operator.schema.writes
     chains = [a for a in row.inferred.answers if a.kind is Kind.WRITTEN and a.name not in declared]
-    parts = [f"'{a.name}' at {' > '.join(f'{path}:{line}' for path, line in a.chain)}" for a in chains]
+    parts = [
+        f"'{a.name}'{f', {a.reason},' if a.reason else ''} at {' > '.join(f'{path}:{line}' for path, line in a.chain)}"
+        for a in chains
+    ]
     return f": {'; '.join(parts)}" if parts else ""
 
 
@@ -216,13 +222,15 @@ class InferredTable(table.Table):
     """The operator table, and what was inferred of operators that it does not know."""
 
     inferred: dict[tuple[str, tuple[str, ...]], Effect] = field(default_factory=dict)
+    python: frozenset[str] = frozenset()  # operators that Python registers
+    written: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by C++ operators: for Python that calls them
 
     def effect(self, schema: Schema, namespace: str | None = None) -> Effect | None:
         known = super().effect(schema, namespace)
         return known or self.inferred.get((schema.op, tuple(arg.name for arg in schema.args)))
 
     def knows(self, name: str) -> bool:
-        return super().knows(name) or any(op == name for op, _ in self.inferred)
+        return super().knows(name) or name in self.python or any(op == name for op, _ in self.inferred)
 
 
 def inferred_table(known: table.Table, result: Audit) -> InferredTable:
@@ -233,4 +241,5 @@ def inferred_table(known: table.Table, result: Audit) -> InferredTable:
         if row.judgement.verdict is not Verdict.UNKNOWN:
             effects.setdefault(key, set()).add(row.effect)
     sure = {key: found.pop() for key, found in effects.items() if len(found) == 1}
-    return InferredTable(known.namespaces, known.entries, known.recognised, sure)
+    python = frozenset(row.checked.op for row in result.python)
+    return InferredTable(known.namespaces, known.entries, known.recognised, sure, python, writes_of(result.rows))

@@ -5,11 +5,13 @@ Reads files; flow is in pyflow.py. An operator whose mutates_args is computed at
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from . import files, pyflow, pyregs
+from . import annotate, files, pyedits, pyflow, pyregs
+from .literals import Unreadable
 from .model import Checked, Edit, Finding, Location, Severity, Verdict
 from .mutation.infer import Answer, Kind
 from .mutation.operators import Operator
@@ -57,31 +59,38 @@ def _find(root: str) -> Iterator[str]:
                 yield path
 
 
-def judge(python: Python, known: Writes) -> tuple[list[Checked], list[Finding]]:
+@dataclass(frozen=True, slots=True)
+class PyRow:
+    """One operator that Python registers and its verdict; `declares` is what it says after the edits of its finding."""
+
+    operator: PyOperator
+    checked: Checked
+    finding: Finding | None = None
+    declares: tuple[str, ...] = ()
+
+
+def judge(python: Python, known: Writes) -> list[PyRow]:
     """The verdict on every operator that Python registers."""
-    checked: list[Checked] = []
-    findings: list[Finding] = []
+    found: list[PyRow] = []
     implemented = {op: (source, name) for source in python.sources for op, name in source.implemented.items()}
     for source in python.sources:
+        bare = annotate.habit([schema for o in source.operators if (schema := _declared(o)[0])])
         for operator in source.operators:
             home, name = source, operator.function
             if not name and operator.name in implemented:
                 home, name = implemented[operator.name]
             function = home.functions.get(name)
-            schema, declared = _declared(operator)
-            if function is None or declared is None:
-                why = (
-                    "mutates_args is not written as a constant"
-                    if declared is None
-                    else "its function is not in this file"
-                )
-                checked.append(Checked(_short(operator), operator.location, _text(operator), Verdict.UNKNOWN, why))
+            if function is None:
+                found.append(PyRow(operator, _checked(operator, Verdict.UNKNOWN, "its function is not in this file")))
                 continue
             answers = pyflow.answers(function, home.path, home.functions, known)
-            row, found = _judged(operator, schema, declared, answers)
-            checked.append(row)
-            findings += found
-    return checked, findings
+            found.append(_judged(operator, answers, function, python.data[source.path], bare))
+    return found
+
+
+def declared(operator: PyOperator) -> tuple[str, ...] | None:
+    """What an operator says it writes; None where that is not written as a constant."""
+    return _declared(operator)[1]
 
 
 def _declared(operator: PyOperator) -> tuple[Schema | None, tuple[str, ...] | None]:
@@ -94,44 +103,67 @@ def _declared(operator: PyOperator) -> tuple[Schema | None, tuple[str, ...] | No
     return schema, schema.writes
 
 
-def _short(operator: PyOperator) -> str:
+def short(operator: PyOperator) -> str:
+    """The operator's name without its namespace."""
     return operator.name.rpartition("::")[2]
 
 
-def _text(operator: PyOperator) -> str:
-    return operator.schema.text if operator.schema else f"{operator.name} (mutates_args={list(operator.mutates or ())})"
+def said(operator: PyOperator) -> str:
+    """What an operator declares, for people."""
+    if operator.schema:
+        return operator.schema.text
+    named = "computed" if operator.mutates is None else list(operator.mutates)
+    return f"{operator.name} (mutates_args={named})"
+
+
+def _checked(operator: PyOperator, verdict: Verdict, reason: str) -> Checked:
+    return Checked(short(operator), operator.location, said(operator), verdict, reason)
 
 
 def _judged(
-    operator: PyOperator, schema: Schema | None, declared: tuple[str, ...], answers: Mapping[str, Answer]
-) -> tuple[Checked, list[Finding]]:
+    operator: PyOperator, answers: Mapping[str, Answer], function: ast.FunctionDef, data: bytes, bare: bool
+) -> PyRow:
+    schema, declares = _declared(operator)
     if schema is not None:  # by position: a function may call its parameters otherwise
-        renamed = zip((arg.name for arg in schema.args), answers.values(), strict=False)
-        answers = dict(renamed)
-    missing = [name for name, answer in answers.items() if answer.kind is Kind.WRITTEN and name not in declared]
-    op = _short(operator)
+        answers = dict(zip((arg.name for arg in schema.args), answers.values(), strict=False))
+    written = [name for name, answer in answers.items() if answer.kind is Kind.WRITTEN]
+    missing = [name for name in written if name not in (declares or ())]
+    chains = "; ".join(f"'{n}' at {answers[n].chain[0][0]}:{answers[n].chain[0][1]}" for n in missing)
+    if declares is None:
+        what = "the schema does not parse" if operator.schema else "mutates_args is not written as a constant"
+        message = f"{what}, and it is seen to write {chains}: see by hand that this is declared"
+        finding = Finding("SP002", operator.location, short(operator), message, Severity.WARNING) if missing else None
+        return PyRow(operator, _checked(operator, Verdict.UNKNOWN, what), finding)
     if missing:
-        code = "SP102" if declared else "SP101"
-        listed = ", ".join(f"'{name}'" for name in missing)
-        chains = "; ".join(f"'{n}' at {answers[n].chain[0][0]}:{answers[n].chain[0][1]}" for n in missing)
-        reason = f"writes {listed} undeclared" + (
-            f"; only {', '.join(map(repr, declared))} declared" if declared else ""
+        reason = f"writes {', '.join(map(repr, missing))} undeclared" + (
+            f"; only {', '.join(map(repr, declares))} declared" if declares else ""
         )
-        edits = _edits(operator, (*declared, *missing))
-        row = Checked(op, operator.location, _text(operator), Verdict.WRONG, reason)
-        return row, [Finding(code, operator.location, op, f"{reason}: {chains}", Severity.ERROR, edits)]
-    unknown = [(name, a) for name, a in answers.items() if a.kind is Kind.UNKNOWN and name not in declared]
+        edits: tuple[Edit, ...] = ()
+        message = f"{reason}: {chains}"
+        try:
+            if operator.schema and schema:
+                edits = pyedits.annotated(schema, operator.schema, (*declares, *missing), bare=bare)
+            else:
+                _tensors(function, missing)
+                edits = pyedits.named(data, operator.mutates_span, missing)
+        except Unreadable as why:
+            message += f" (to be put right by hand: {why})"
+        code = "SP102" if declares else "SP101"
+        finding = Finding(code, operator.location, short(operator), message, Severity.ERROR, edits)
+        return PyRow(operator, _checked(operator, Verdict.WRONG, reason), finding, (*declares, *missing))
+    unknown = [(name, a) for name, a in answers.items() if a.kind is Kind.UNKNOWN and name not in declares]
     if unknown:
-        reason = f"'{unknown[0][0]}': {unknown[0][1].reason}"
-        return Checked(op, operator.location, _text(operator), Verdict.UNKNOWN, reason), []
-    return Checked(op, operator.location, _text(operator), Verdict.RIGHT, "declares what is seen to be written"), []
+        return PyRow(operator, _checked(operator, Verdict.UNKNOWN, f"'{unknown[0][0]}': {unknown[0][1].reason}"))
+    return PyRow(operator, _checked(operator, Verdict.RIGHT, "declares what is seen to be written"))
 
 
-def _edits(operator: PyOperator, names: tuple[str, ...]) -> tuple[Edit, ...]:
-    if operator.mutates_span is None:
-        return ()
-    listed = ", ".join(f'"{name}"' for name in names)
-    return (Edit(operator.mutates_span, f"[{listed}]".encode()),)
+def _tensors(function: ast.FunctionDef, names: Iterable[str]) -> None:
+    """Raises Unreadable where torch would not take one of these parameters in mutates_args: only tensors may be."""
+    every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    kinds = {a.arg: ast.unparse(a.annotation) for a in every if a.annotation}
+    for name in names:
+        if "Tensor" not in kinds.get(name, "Tensor"):
+            raise Unreadable(f"'{name}' is a {kinds[name]}, and torch takes only tensors in mutates_args")
 
 
 def fakes(python: Python, operators: Iterable[Operator]) -> list[Finding]:

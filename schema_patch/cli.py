@@ -18,6 +18,7 @@ from .console import strict as strict_report
 from .model import ToolError, Verdict
 
 if TYPE_CHECKING:
+    from .audit import InferredTable
     from .patch import FilePlan, Plan, Unit
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
@@ -63,7 +64,9 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
     help="What an operator that hands its output back returns after the change: alias, the published fix, which "
     "torch.compile cannot trace without the guard; or void, which it can. Python callers and fakes at PATH follow.",
 )
-@click.option("--infer", is_flag=True, help="Also the operators that no table knows, as `audit` infers them from C++.")
+@click.option(
+    "--infer", is_flag=True, help="Also the operators that no table knows, C++ and Python, as `audit` infers."
+)
 @DIFF
 @FORMAT
 def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, infer: bool, diff: bool, form: str) -> int:
@@ -75,7 +78,7 @@ def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, infer: boo
         return patch.annotate_all(units, known, Returns(returns), wanted)
 
     known = commands_audit.inferred(paths) if infer else None
-    return _rewrite(paths, ops, diff, form, plan, judge=True, python=returns == "void", known=known)
+    return _rewrite(paths, ops, diff, form, plan, judge=True, python=returns == "void", inferred=known)
 
 
 @schema_patch.command()
@@ -150,14 +153,14 @@ def _rewrite(
     *,
     judge: bool,
     python: bool = False,
-    known: Any = None,
+    inferred: InferredTable | None = None,
 ) -> int:
     """The common course of apply and strip, one journal a path: read, plan, write, read again, judge."""
     from . import patch, table, tree
 
     if diff and form != "text":
         raise click.UsageError("--diff shows a diff: leave --format out")
-    known = known or table.load()
+    known = inferred or table.load()
     wanted = known_ops(ops, known)
     troubles: list[ToolError] = []
     done: list[FilePlan] = []
@@ -172,6 +175,8 @@ def _rewrite(
         troubles += errors
         if not _carry_out(plan, path, diff, done, troubles):
             return 2
+        if inferred and not _carry_out(commands_audit.plan_python(path, inferred, wanted), path, diff, done, troubles):
+            return 2
     if not judge:
         if not diff:
             _changes(done)
@@ -184,11 +189,13 @@ def _rewrite(
             if not _carry_out(tree.plan_python(path, gone, step), path, diff, done, troubles):
                 return 2
         findings, more = tree.read_python(paths, patch.gone(units, wanted, before), step)
+        rows = commands_audit.python_rows(paths, inferred, wanted) if inferred else []
     if form == "text" and not diff:
         _changes(done)
     told = {str(error) for error in troubles}
     troubles += [error for error in (*errors, *more) if str(error) not in told]
-    report = patch.report(units, wanted, troubles, findings)
+    findings += [row.finding for row in rows if row.finding]
+    report = patch.report(units, wanted, troubles, findings, [row.checked for row in rows])
     return show(report, form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
 
 

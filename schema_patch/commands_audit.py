@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from .model import Report, Severity, ToolError, Verdict
 
 if TYPE_CHECKING:
     from .audit import Audit, InferredTable
+    from .audit_python import PyRow
+    from .patch import Plan
 
 
 @click.command()
@@ -53,11 +56,7 @@ def audit(
         _unknown(result)
     silent = () if strict else (Verdict.NEEDS_GUARD,)
     shown = report if strict or form != "text" else replace(report, findings=report.failed)
-    exit_code = show(shown, form, quiet=set(silent))
-    if form == "text":
-        for code in sorted({finding.code for finding in shown.findings}):
-            click.echo(f"{code}: see docs/codes/{code}.md", err=True)
-    return exit_code
+    return show(shown, form, quiet=set(silent))
 
 
 def inferred(paths: tuple[str, ...]) -> InferredTable:
@@ -67,6 +66,21 @@ def inferred(paths: tuple[str, ...]) -> InferredTable:
 
     with progress("auditing") as step:
         return work.inferred_table(table.load(), work.audit(paths, step))
+
+
+def plan_python(path: str, known: InferredTable, ops: Collection[str]) -> Plan:
+    """New bytes for the Python files at a path that register operators and do not declare what these write."""
+    from . import pyapply
+
+    return pyapply.plan(path, known.written, ops)
+
+
+def python_rows(paths: Iterable[str], known: InferredTable, ops: Collection[str]) -> list[PyRow]:
+    """The operators that Python files at these paths register, judged as the files stand."""
+    from . import audit_python
+
+    rows = audit_python.judge(audit_python.gather(paths, lambda _: None), known.written)
+    return [row for row in rows if not ops or row.checked.op in ops]
 
 
 def _against(report: Report, baseline: str) -> Report:

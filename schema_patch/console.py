@@ -71,6 +71,8 @@ def _text(report: Report, quiet: Collection[Verdict], summary: str) -> None:
     for finding in report.findings:
         if finding.location not in told:
             click.echo(lines.finding_line(finding))
+    for code in sorted({finding.code for finding in report.findings if finding.location not in told}):
+        click.echo(f"{code}: see {lines.page(code)}", err=True)
     for line in lines.package_lines(report):
         click.echo(line)
     click.echo(summary or lines.summary(report))

@@ -121,12 +121,16 @@ def report(
     ops: Collection[str] = (),
     errors: Iterable[ToolError] = (),
     python: Iterable[Finding] = (),
+    registered: Iterable[Checked] = (),
 ) -> Report:
-    """The verdicts on every operator (or those of `ops`) of these files; `python`: what was found in their callers."""
-    checked: list[Checked] = []
+    """The verdicts on every operator (or those of `ops`) of these files.
+
+    `python`: what was found in Python; `registered`: the operators that Python registers, judged.
+    """
+    checked: list[Checked] = list(registered)
     findings: list[Finding] = []
     failed = list(errors)
-    absent = set(ops)
+    absent = set(ops) - {row.op for row in checked}
     for unit in units:
         failed.extend(unit.errors)
         findings.extend(f for f in unit.findings if not ops or f.op in ops)

@@ -7,16 +7,20 @@ is in pyflow.py.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .literals import MappedText
+from . import pyliterals
+from .literals import MappedText, Unreadable
 from .model import Location, Span
 
 DECORATORS = frozenset({"custom_op", "triton_op", "register_custom_op"})
 FAKES = frozenset({"register_fake", "impl_abstract", "register_meta", "_register_fake", "register_abstract"})
 WRAPPERS = frozenset({"direct_register_custom_op"})
-HINT = (b"custom_op", b"triton_op", b".define(", b"register_fake", b"impl_abstract", b".impl(", b"_register_fake")
+HINT = re.compile(  # `_custom_ops`, which every caller imports, is none
+    rb"custom_op(?!\w)|triton_op(?!\w)|\.define\(|register_fake|impl_abstract|\.impl\("
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class PyOperator:
     mutates: tuple[str, ...] | None
     schema: MappedText | None = None
     kind: str = ""
-    mutates_span: Span | None = None
+    mutates_span: Span | None = None  # of the literal; empty where it could be added; None: neither is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class PySource:
 
 def may_register(data: bytes) -> bool:
     """A cheap look: could this file register operators?"""
-    return any(hint in data for hint in HINT)
+    return HINT.search(data) is not None
 
 
 def read(data: bytes, path: str) -> PySource | None:
@@ -68,6 +72,7 @@ def read(data: bytes, path: str) -> PySource | None:
 
 class _Reader:
     def __init__(self, data: bytes, path: str, tree: ast.Module) -> None:
+        self.data = data
         self.path = path
         self.tree = tree
         self.found = PySource(path)
@@ -77,16 +82,18 @@ class _Reader:
         self.libraries: dict[str, str] = {}  # variable -> namespace
 
     def read(self) -> PySource:
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef):
+        calls: list[ast.Call] = []
+        for node in _walk(self.tree):
+            if isinstance(node, ast.Call):
+                calls.append(node)
+            elif isinstance(node, ast.FunctionDef):
                 self.found.functions.setdefault(node.name, node)
                 for decorator in node.decorator_list:
                     self.decorated(decorator, node)
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 self.library(node)
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call):
-                self.call(node)
+        for node in calls:
+            self.call(node)
         return self.found
 
     def where(self, node: ast.expr | ast.stmt) -> Location:
@@ -121,18 +128,22 @@ class _Reader:
         if name is None:
             return
         mutates, span = self.mutates(call)
+        if any(keyword.arg == "schema" for keyword in call.keywords):
+            span = None  # torch holds mutates_args against the schema that is given: one of them is not enough
         self.found.operators.append(PyOperator(name, self.where(call), function, mutates, None, kind, span))
 
-    def mutates(self, call: ast.Call) -> tuple[tuple[str, ...] | None, Span | None]:
+    def mutates(self, call: ast.Call, given: ast.expr | None = None) -> tuple[tuple[str, ...] | None, Span | None]:
         """mutates_args and where it stands; absent means that nothing is declared."""
-        for keyword in call.keywords:
-            if keyword.arg in ("mutates_args", "mutates"):
-                node = keyword.value
-                if isinstance(node, ast.List | ast.Tuple | ast.Set):
-                    names = [_constant(item) for item in node.elts]
-                    return (tuple(n for n in names if n) if all(names) else None), self.span(node)
-                return None, None
-        return (), None
+        named = (keyword.value for keyword in call.keywords if keyword.arg in ("mutates_args", "mutates"))
+        node = next(named, given)
+        if node is None:
+            return (), None
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            names = [_constant(item) for item in node.elts]
+            return (tuple(n for n in names if n) if all(names) else None), self.span(node)
+        if isinstance(node, ast.Dict) and not node.keys:  # `{}`: an empty set is meant
+            return (), self.span(node)
+        return None, None
 
     def span(self, node: ast.expr) -> Span:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
@@ -156,11 +167,10 @@ class _Reader:
         name = _constant(given["op_name"]) if "op_name" in given else None
         if name is None:
             return
-        mutates, span = self.mutates(node)
-        if "mutates_args" in given and mutates == () and span is None:
-            value = given["mutates_args"]
-            names = [_constant(item) for item in value.elts] if isinstance(value, ast.List | ast.Tuple) else [None]
-            mutates = tuple(n for n in names if n) if all(names) else None
+        mutates, span = self.mutates(node, given.get("mutates_args"))
+        if "mutates_args" not in given and node.keywords and all(keyword.arg for keyword in node.keywords):
+            at = self.starts[node.keywords[-1].lineno - 1] + node.keywords[-1].col_offset
+            span = Span(at, at)
         function = _last(given["op_func"]) if "op_func" in given else ""
         where = self.where(node)
         self.found.operators.append(PyOperator(name, where, function, mutates, None, "direct_register_custom_op", span))
@@ -184,18 +194,16 @@ class _Reader:
             text = self.mapped(node.args[1], second, first)
         else:
             return
-        if text is not None:
-            self.found.operators.append(PyOperator(full, self.where(node), "", (), text, "define"))
+        self.found.operators.append(PyOperator(full, self.where(node), "", (), text, "define"))
 
-    def mapped(self, node: ast.expr, text: str, name: str) -> MappedText | None:
-        """A schema text; edits are possible where it is one plain literal on one line."""
-        whole = name + text
-        span = self.span(node)
-        plain = span.end - span.start == len(text) + 2
-        start = span.start + 1 if plain else span.start
-        head = [Span(start, start)] * len(name)
-        body = [Span(start + i, start + i + 1) if plain else span for i in range(len(text))]
-        return MappedText(whole, (*head, *body))
+    def mapped(self, node: ast.expr, text: str, name: str) -> MappedText:
+        """A schema text behind a name that stands elsewhere; without spans where its bytes cannot be told apart."""
+        where = self.span(node)
+        try:
+            found = pyliterals.read(self.data, where, text)
+        except Unreadable:
+            return MappedText(name + text, ())
+        return MappedText(name + text, (*[Span(where.start, where.start)] * len(name), *found.spans))
 
     def impl(self, node: ast.Call) -> None:
         arguments = [_constant(a) for a in node.args]
@@ -215,6 +223,19 @@ class _Reader:
         if name:
             parameters = None if function is None else tuple(_parameters(function))
             self.found.fakes.append(Fake(name, self.where(node), parameters))
+
+
+def _walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree, level by level, as ast.walk gives them, in a third of its time."""
+    todo = [tree]
+    for node in todo:  # grows as it is read
+        yield node
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                todo += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                todo.append(value)
 
 
 def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, str | None]]:

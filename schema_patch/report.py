@@ -26,6 +26,11 @@ def finding_line(finding: Finding) -> str:
     return f"{finding.location}: {finding.severity.value}: {finding.code}{op} {finding.message}"
 
 
+def page(code: str) -> str:
+    """Where a code is explained, in the kit's sources."""
+    return f"docs/codes/{code}.md"
+
+
 def error_line(error: ToolError) -> str:
     where = f"{error.where}: " if error.where else ""
     return f"{where}error: {error.message}"

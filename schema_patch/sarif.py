@@ -16,6 +16,7 @@ import msgspec
 
 from . import __version__
 from .model import Finding, Location, Report, ToolError
+from .report import page
 
 DOCUMENTED = re.compile(r"^ {4}(SP\d{3})  (\S.*(?:\n {11}\S.*)*)$", re.MULTILINE)
 LIMIT = 25_000  # results that GitHub takes of one run
@@ -39,14 +40,7 @@ def sarif(report: Report) -> str:
     driver = {
         "name": "schema-kit",
         "semanticVersion": __version__,
-        "rules": [
-            {
-                "id": code,
-                "shortDescription": {"text": known.get(code, code)},
-                "defaultConfiguration": {"level": "error"},
-            }
-            for code in used
-        ],
+        "rules": [_rule(code, known.get(code, code)) for code in used],
     }
     run = {
         "tool": {"driver": driver},
@@ -66,6 +60,22 @@ def sarif(report: Report) -> str:
         "runs": [run],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def _rule(code: str, text: str) -> dict[str, Any]:
+    """A rule without helpUri: that must be absolute, and the kit has no address; its page is named in the help."""
+    level = next((word for word in ("warning", "note") if text.endswith(f"({word})")), "error")
+    plain = text.removesuffix(f" ({level})")
+    return {
+        "id": code,
+        "shortDescription": {"text": plain},
+        "fullDescription": {"text": f"{plain[:1].upper()}{plain[1:]}."},
+        "help": {
+            "text": f"{plain}. What it is, why it hurts, wrong and right: {page(code)} in the sources of schema-kit",
+            "markdown": f"{plain}. [What it is, why it hurts, wrong and right]({page(code)})",
+        },
+        "defaultConfiguration": {"level": level},
+    }
 
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:

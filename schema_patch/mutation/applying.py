@@ -104,6 +104,13 @@ class Call:
             return self.this
         return self.values[root] if isinstance(root, int) and root < len(self.values) else NOTHING
 
+    def lost(self) -> None:
+        """A pointer that the callee is not seen to do anything with may be used in a way that is not understood."""
+        for number, value in enumerate(self.values):
+            for origin in value if self.summary.ignores(number) else ():
+                if isinstance(origin[0], int) and origin[1][-1:] == ("@",) and not origin[2]:
+                    self.state.effect("lost", origin, self.chain)
+
     def run(self) -> Value:
         state, summary = self.state, self.summary
         for (kind, root, path), chain in list(summary.effects.items()):
@@ -120,8 +127,8 @@ class Call:
         for (root, path), value in list(summary.stores.items()):
             held = self.translate(value)
             for origin in self.follow(root, path):
-                state.keep(origin, held, self.chain)
-        for origin, values, spots in list(summary.calls):
+                state.keep(origin, held)
+        for origin, name, values, spots in list(summary.calls):
             called = self.translate(frozenset({origin}))
             if any(_mixed(value) for value in values):
                 for value in values:
@@ -129,7 +136,11 @@ class Call:
             elif called:
                 there = [frozenset(o for s in spot for o in self.follow(s[0], s[1])) for spot in self.spread(spots)]
                 given = [self.translate(value) for value in self.spread(values)]
-                self.calls.call_value(called, [], given, self.node, there)
+                if name == "operator()":
+                    self.calls.call_value(called, [], given, self.node, there)
+                else:
+                    self.calls.call_method(called, name, given, there, self.node)
+        self.lost()
         result = self.translate(summary.returned)
         if summary.made:
             made = state.new("made")

@@ -5,19 +5,29 @@ Knows how calls are written in C++ and what ATen's names promise; statements are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tree_sitter import Node
 
 from .applying import Call, fitting
+from .assembly import addresses
 from .constants import Constants
 from .expressions import CASTS, Expressions, arguments
 from .scan import Function
 from .syntax import Parameter, read_parameters
-from .values import NOTHING, THIS, Origin, Summary, Value, loaded, select
+from .values import NOTHING, THIS, Origin, Summary, Value, loaded, mutable, select
 
-ATEN = frozenset({"at", "torch"})
+# Namespaces whose functions do what their names say: `x_` and `x_out` write, the others only read. Not those of streams
+# and libraries, such as at::cuda or torch::cuda::nccl.
+ATEN = frozenset(
+    {("at",), ("torch",), ("at", "native"), ("torch", "stable"), ("torch", "special"), ("torch", "linalg")}
+)
 FOREIGN = frozenset("std at torch c10 sycl cuda cub thrust cute cutlass oneapi esimd".split())
+TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
+SWAPS = frozenset({"atomicCAS", "atomicCAS_system", "atomicCAS_block"})
+MOST_OVERLOADS = 32  # of one name that are looked into; where there are more, a generator wrote them, all alike
+MOST_LATER = 100  # calls of one function that are left to its callers
 CONTAINERS = frozenset(
     "vector array tuple pair optional initializer_list map make_tuple make_pair tie ArrayRef TensorList".split()
 )
@@ -38,7 +48,7 @@ class Calls(Expressions):
 
     def parameters_of(self, function: Function) -> Sequence[Parameter]:
         """The parameters of a function as its header declares them."""
-        return read_parameters(self.index.text(function.path).masked[slice(*function.parameters)])
+        return read_parameters(self.index.signature(function)[1])
 
     def of_call_expression(self, node: Node) -> Value:
         function, inner = node.child_by_field_name("function"), node.child_by_field_name("arguments")
@@ -57,6 +67,36 @@ class Calls(Expressions):
             return self.call_value(called, items, values, node) or self.results_of(called)
         return self.call_value(self.value(function), items, values, node)
 
+    def of_gnu_asm_expression(self, node: Node) -> Value:
+        """Inline assembly: it stores to some operands' addresses, loads from others, does what is not known with the
+        rest, be they const or not."""
+        lists = [node.child_by_field_name(name) for name in ("output_operands", "input_operands")]
+        outputs, inputs = ([n for n in (item.named_children if item else ()) if "operand" in n.type] for item in lists)
+        symbols = [n.child_by_field_name("symbol") for n in (*outputs, *inputs)]
+        stored, loads = addresses(self.template(node), [self.text(n) if n else "" for n in symbols])
+        for operand in outputs:
+            self.state.store(self.places(operand.child_by_field_name("value")), NOTHING, self.here(node))
+        for number, operand in enumerate((*outputs, *inputs)):
+            if number < len(outputs) and number not in stored:
+                continue
+            value = self.value(operand.child_by_field_name("value"))
+            if number in stored:
+                self.write_through(value, node)
+            elif number in loads:
+                self.state.read_data(value)
+            else:
+                self.escape(mutable(value), node, "used by inline assembly")
+        return NOTHING
+
+    def template(self, node: Node) -> str:
+        """The text of inline assembly, which the parser does not see; empty where a macro made it."""
+        code = node.child_by_field_name("assembly_code")
+        if code is None:
+            return ""
+        start = self.body.expanded.offset(code.start_byte)
+        raw = self.index.text(self.body.function.path).data[start : start + code.end_byte - code.start_byte]
+        return raw.decode("latin-1") if raw[:1] == b'"' else ""
+
     def results_of(self, value: Value) -> Value:
         """What the lambdas among these values return."""
         heap = self.state.heap
@@ -70,7 +110,7 @@ class Calls(Expressions):
         values = [self.value(item) for item in items]
         if name in CASTS or name.endswith("_cast"):
             inside = function.child_by_field_name("arguments") if function.type == "template_function" else None
-            return self.cast(values[0], inside) if values else NOTHING
+            return self.cast(values[0], inside, items[0]) if values else NOTHING
         if not qualifiers:
             variable = self.state.find(name)
             if variable:
@@ -91,10 +131,9 @@ class Calls(Expressions):
                 return self.apply(found, items, values, this, node, None, self.template_arguments(function))
             if self.types.get(name) == "" and len(values) == 1:  # T(x) for a template's T
                 return values[0]
-        launch = self.models.launches.get(name)
-        if launch and len(values) > launch.callee:
-            rest = slice(launch.first, None)
-            return self.call_value(values[launch.callee], items[rest], values[rest], node)
+        launched = self.launched(name, function, items, values, node)
+        if launched is not None:
+            return launched
         if name == "swap" and len(items) == 2:
             for item in items:
                 self.assign(item, values[0] | values[1], node)
@@ -105,7 +144,28 @@ class Calls(Expressions):
         cls = self.class_of("::".join(names))
         if cls:
             return self.construct(cls, node.child_by_field_name("arguments"), node)
-        return self.unknown_call(name, values, node)
+        return self.unknown_call(name, values, node, bool(qualifiers) and not foreign)
+
+    def launched(self, name: str, function: Node, items: list[Node], values: list[Value], node: Node) -> Value | None:
+        """What runs what it is given, as `cudaLaunchKernel(f, …)`; None where it is no such function."""
+        launch = self.models.launches.get(name)
+        if not launch or len(values) <= launch.callee:
+            return None
+        rest = slice(min(launch.first, len(values) - 1), None)
+        if launch.packed:
+            # Addresses without a type: that a variable is const says nothing of the kernel.
+            packed = [mutable(self.state.select(v, "*")) for v in self.state.elements(values[rest.start])]
+            return self.call_value(values[launch.callee], [], packed, node, packed) if packed else None
+        if launch.callee >= 0:
+            return self.call_value(values[launch.callee], items[rest], values[rest], node)
+        kernels = self.kernels(self.template_arguments(function))
+        return self.apply(kernels, items[rest], values[rest], NOTHING, node) if kernels else None
+
+    def kernels(self, texts: Sequence[str]) -> list[Function]:
+        """The call operators of the classes that template arguments name, as in `launch<device_kernel<K>, K>`."""
+        classes = {self.class_of(text) or self.class_of(text.partition("<")[2].rstrip("> ")) for text in texts} - {""}
+        path = self.body.function.path
+        return [f for cls in sorted(classes) for f in self.index.methods(cls, "operator()", -1, path)]
 
     def modelled(
         self, name: str, qualifiers: tuple[str, ...], items: list[Node], values: list[Value], node: Node
@@ -117,39 +177,52 @@ class Calls(Expressions):
             root = self.state.new("blob")
             self.state.add((root, ("@",)), values[0])
             return frozenset({(root, (), False)})
-        if ATEN & set(qualifiers) and items:
+        functional = qualifiers in ATEN or qualifiers[-2:] == ("nn", "functional") or qualifiers[:2] == ("at", "_ops")
+        if functional and items:
             written = self.aten(name, values)
             if written is not None:
                 self.write_data(values[written], node)
-                self.state.read(o for number, value in enumerate(values) if number != written for o in value)
+                self.state.read_data(o for number, value in enumerate(values) if number != written for o in value)
                 return values[written]
-        written_to = models.writes(name)
-        if written_to is not None:
-            places = [number % len(values) for number in written_to if -len(values) <= number < len(values)]
+        written_to = None if functional else models.writes(name)
+        if name in SWAPS and len(items) == 3 and self.text(items[1]) == self.text(items[2]):
+            written_to = ()  # a value is exchanged for itself: a read
+        if written_to is not None and all(-len(values) <= number < len(values) for number in written_to):
+            places = [number % len(values) for number in written_to]
             for number, value in enumerate(values):
                 if number in places:
                     self.write_through(value, node)
                 else:
-                    self.state.read(value)
+                    self.state.read_data(value)
             return NOTHING
+        if name == "vector" and len(values) == 2 and all(values):  # a copy of what stands between two pointers
+            self.state.read_data(values[0] | values[1])
+            return frozenset({(self.state.new("list"), (), False)})
         if name in CONTAINERS:
             root = self.state.new("list")
             self.fill(root, (), [("", value) for value in values])
             return frozenset({(root, (), False)}).union(*values)
         if name in models.aliases:
             return frozenset(o for number in models.aliases[name] if number < len(values) for o in values[number])
+        if name in models.makes and (functional or not qualifiers):
+            return self.new_tensor(values)
         if name in models.reads:
-            loads = name in models.loads
-            self.state.read(o for value in values for o in value if loads or o[1][-1:] == ("@",))
+            if name in models.loads:
+                self.state.read_data(o for value in values for o in value)
             return self.lambda_results(values)
-        if ATEN & set(qualifiers):
-            self.state.read(frozenset().union(*values) if values else ())
+        if functional:
+            self.state.read_data(o for value in values for o in value)
             if name in models.views and values:
                 return values[0]
             if name in models.perhaps and values:
-                return self.state.select(values[0], "~")
+                return self.state.select(values[0], "+" if name in models.dense else "~")
             return self.lambda_results(values)
         return None
+
+    def new_tensor(self, values: Sequence[Value] = ()) -> Value:
+        """A tensor that the function makes: a place of its own, so that pointers kept in it are found again."""
+        self.state.read_data(o for value in values for o in value if o[1][-1:] == ("@",))
+        return frozenset({(self.state.new("tensor"), (), False)})
 
     def lambda_results(self, values: list[Value]) -> Value:
         return frozenset().union(*(self.results_of(value) for value in values)) if values else NOTHING
@@ -169,22 +242,34 @@ class Calls(Expressions):
                 self.state.effect("write", (root, (*path, "@", "*"), const), self.here(node))
 
     def write_through(self, value: Value, node: Node) -> None:
-        """What these pointers lead to is written."""
-        self.state.store(select(value, "*"), NOTHING, self.here(node))
+        """What these pointers lead to is written, or the data of these tensors."""
+        tensors = frozenset(o for o in value if self.is_tensor(o))
+        self.write_data(tensors, node)
+        self.state.store(select(value - tensors, "*"), NOTHING, self.here(node))
 
-    def unknown_call(self, name: str, values: list[Value], node: Node) -> Value:
+    def is_tensor(self, origin: Origin) -> bool:
+        """Whether a place is a tensor that the function was given, by what its parameters are declared as."""
+        root, path, _ = origin
+        if not isinstance(root, int) or root < 0 or "@" in path or "#" in path:
+            return False
+        kind = self.body.parameters[root].type if root < len(self.body.parameters) else ""
+        return "*" not in kind and bool(TENSOR_LIKE.search(kind))
+
+    def unknown_call(self, name: str, values: list[Value], node: Node, library: bool) -> Value:
         if name in self.body.template_names:
             for value in values:
                 self.escape(value, node, f"passed to {name}, a template's parameter")
             return NOTHING
         if name[:1].isupper() and not name.isupper() and "_" not in name:  # a class of which nothing is known
+            for value in values if library else ():  # or a function of a library, which may do anything
+                self.escape(value, node, f"passed to {name}, not in this tree")
             self.run_functors(values, node)
             return frozenset().union(*values) if values else NOTHING
         declared = [read_parameters(p) for p in self.index.prototypes.get(name, ())]
         fitting = [p for p in declared if len(p) == len(values)]
         for number, value in enumerate(values):
             if fitting and all(p[number].const and "*" in p[number].type for p in fitting):
-                self.state.read(value)
+                self.state.read_data(value)
                 continue
             what = "declared, but not defined in this tree" if fitting else "not in this tree"
             self.escape(value, node, f"passed to {name}, {what}")
@@ -197,7 +282,7 @@ class Calls(Expressions):
             if isinstance(origin[0], int) and not origin[2] and not loaded(origin[1]):
                 self.state.effect("unknown", origin, self.here(node), reason)
             else:
-                self.state.read([origin])
+                self.state.read_data([origin])
 
     def run_functors(self, values: Sequence[Value], node: Node) -> Value:
         """Objects with a call operator are called by whoever they are handed to; gives the other values."""
@@ -240,7 +325,7 @@ class Calls(Expressions):
                     result |= self.apply(found, items, values, this, node, spots)
                     done = True
             elif isinstance(root, int) and "@" not in path:
-                self.state.summary.calls[origin, tuple(values), tuple(spots or self.spots(items, values))] = None
+                self.later(origin, "operator()", values, spots or self.spots(items, values))
                 done = True
         if not done:
             for value in values:
@@ -248,6 +333,23 @@ class Calls(Expressions):
                     value, node, f"passed to {self.text(node).split('(')[0][:40].strip()}, which is not resolved"
                 )
         return frozenset(result)
+
+    def later(self, origin: Origin, name: str, values: Sequence[Value], spots: Sequence[Value]) -> None:
+        """Leaves a call of what a parameter is, or of its method, to the callers, who know what they hand in."""
+        calls = self.state.summary.calls
+        if len(calls) < MOST_LATER:
+            calls[origin, name, tuple(values), tuple(spots)] = None
+
+    def call_method(self, objects: Value, name: str, values: list[Value], spots: list[Value], node: Node) -> None:
+        """A method of these objects, called in a callee that did not know their classes."""
+        for origin in objects:
+            root, path, _ = origin
+            cls = self.state.classes.get(root) if not path else None
+            if cls:
+                found = self.index.methods(cls, name, len(values), self.body.function.path)
+                self.apply(found, [], values, select([origin], "&"), node, spots)
+            elif isinstance(root, int) and "@" not in path and "#" not in path:
+                self.later(origin, name, values, spots)
 
     def apply(
         self,
@@ -263,6 +365,7 @@ class Calls(Expressions):
         template arguments as written, or what is known of them."""
         result: set[Origin] = set()
         places = self.spots(items, values) if spots is None else spots
+        functions = functions[:MOST_OVERLOADS]
         for function in fitting(functions, values, self.parameters_of) if len(functions) > 1 else functions:
             texts = [item for item in template if isinstance(item, str)]
             known = tuple(item for item in template if not isinstance(item, str))

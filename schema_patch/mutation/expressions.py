@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tree_sitter import Node
 
@@ -13,7 +13,7 @@ from .models import Models
 from .scan import Function, split
 from .state import State, Variable
 from .syntax import Body
-from .values import NOTHING, THIS, Chain, Value, constant, is_data, mutable, plain, select
+from .values import NOTHING, THIS, Chain, Origin, Value, constant, is_data, mutable, plain, select
 
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -76,6 +76,8 @@ class Expressions:
             if variable.reference is not None:
                 return state.load(variable.reference)
             held = state.heap.get((variable.root, ()), NOTHING)
+            if not held and variable.scalar:
+                return NOTHING
             if held and all(isinstance(o[0], int) for o in held):
                 return state.load(held)  # a pointer or a handle: it is what it leads to, and no object of its own
             return state.load([(variable.root, (), False)])
@@ -97,8 +99,7 @@ class Expressions:
         """What is known of a function's template parameters, where it is named with these arguments."""
         if not arguments:
             return ()
-        head = self.index.text(function.path).masked[function.head : function.parameters[0]]
-        return given(head, arguments, self.constants)
+        return given(self.index.signature(function)[0], arguments, self.constants)
 
     def template_arguments(self, node: Node | None) -> list[str]:
         """The text of the template arguments in `f<a, b>` and `n::f<a, b>`."""
@@ -155,13 +156,28 @@ class Expressions:
         return first | self.value(node.child_by_field_name("alternative"))
 
     def of_cast_expression(self, node: Node) -> Value:
-        return self.cast(self.value(node.child_by_field_name("value")), node.child_by_field_name("type"))
+        inner = node.child_by_field_name("value")
+        return self.cast(self.value(inner), node.child_by_field_name("type"), inner)
 
-    def cast(self, value: Value, target: Node | None) -> Value:
+    def cast(self, value: Value, target: Node | None, inner: Node | None) -> Value:
         text = self.text(target) if target else ""
         if "*" not in text and "&" not in text:
             return value
+        if all(map(self.state.blank, value)):
+            value = self.address(inner)
         return constant(value) if "const" in text.split("*")[0] else mutable(value)
+
+    def address(self, node: Node | None) -> Value:
+        """What a number that was handed in leads to, once it is taken for an address."""
+        while node is not None and node.type in ("call_expression", "cast_expression", "parenthesized_expression"):
+            function = node.child_by_field_name("function")
+            if function is not None and self.names(function)[-1:] != ("static_cast",):
+                return NOTHING
+            inner = node.child_by_field_name("arguments" if function is not None else "value")
+            node = inner if function is None and inner is not None else next(iter(arguments(inner or node)), None)
+        variable = self.state.find(self.text(node)) if node is not None and node.type == "identifier" else None
+        number = variable.root[1:] if variable and variable.root.startswith("p") else ""
+        return frozenset({(int(number), (), False)}) if number.isdigit() else NOTHING
 
     def of_pointer_expression(self, node: Node) -> Value:
         argument = node.child_by_field_name("argument")
@@ -171,10 +187,16 @@ class Expressions:
                 o for o in self.value(argument) if isinstance(o[0], tuple)
             )
         value = self.value(argument)
-        self.state.read(value)
-        return self.state.select(value, "*")
+        found = self.state.select(value, "*")
+        self.state.read(found)
+        return found
 
     def of_subscript_expression(self, node: Node) -> Value:
+        base = node.child_by_field_name("argument")
+        if base is not None and base.type == "identifier" and not self.state.find(self.text(base)):
+            names = self.index.table(self.text(base), self.body.function.path)
+            if names:
+                return frozenset(o for name in names for o in self.functions(name))
         places = self.places(node)
         self.state.read(places)
         return self.state.load(places)
@@ -269,7 +291,7 @@ class Expressions:
         operator = node.child_by_field_name("operator")
         if operator is None or self.text(operator) not in ARITHMETIC:
             return NOTHING
-        both = left | right
+        both = frozenset(o for o in left | right if not self.state.blank(o))
         # A pointer and what was read as an index: the sum leads where the pointer does.
         return frozenset(o for o in both if not is_data(plain(o[1]))) or both
 
@@ -278,53 +300,18 @@ class Expressions:
         value = self.value(node)
         variable = self.state.find(self.text(node)) if node is not None and node.type == "identifier" else None
         if variable and "Tensor" in variable.kind and "Accessor" not in variable.kind:
-            self.state.read(value)
+            self.state.read_data(value)
             return NOTHING
-        return value
+        tensors = frozenset(o for o in value if self.is_tensor(o))
+        self.state.read_data(tensors)
+        return value - tensors if tensors else value
+
+    def is_tensor(self, origin: Origin) -> bool:
+        raise NotImplementedError
 
     def of_unary_expression(self, node: Node) -> Value:
         self.value(node.child_by_field_name("argument"))
         return NOTHING
-
-    def of_initializer_list(self, node: Node) -> Value:
-        """`{a, b}`: an object of its own whose elements and fields are the values."""
-        root = self.state.new("list")
-        self.fill(root, (), list(self.items(node)))
-        return frozenset({(root, (), False)})
-
-    def items(self, node: Node) -> Iterator[tuple[str, Value]]:
-        """The designator (or "") and value of each element."""
-        for child in arguments(node):
-            if child.type == "initializer_pair":
-                designator, inner = child.child_by_field_name("designator"), child.child_by_field_name("value")
-                yield self.text(designator) if designator else "", self.value(inner)
-            else:
-                yield "", self.value(child)
-
-    def fill(
-        self, root: str, path: tuple[str, ...], items: list[tuple[str, Value]], names: tuple[str, ...] = ()
-    ) -> None:
-        for number, (designator, value) in enumerate(items):
-            self.state.add((root, (*path, "*")), value)
-            if designator.startswith("."):
-                self.state.add((root, (*path, designator)), value)
-                continue
-            self.state.heap.setdefault((root, (*path, f".{number}")), NOTHING)
-            self.state.add((root, (*path, f".{number}")), value)
-            if number < len(names):
-                self.state.add((root, (*path, f".{names[number]}")), value)
-
-    def of_compound_literal_expression(self, node: Node) -> Value:
-        kind = node.child_by_field_name("type")
-        inner = node.child_by_field_name("value")
-        return self.construct(self.class_of(self.text(kind)) if kind else "", inner, node)
-
-    def of_new_expression(self, node: Node) -> Value:
-        kind = node.child_by_field_name("type")
-        made = self.construct(
-            self.class_of(self.text(kind)) if kind else "", node.child_by_field_name("arguments"), node
-        )
-        return select(made, "&")
 
     def of_lambda_expression(self, node: Node) -> Value:
         """Read where it stands, as if called there, and again when it is called with arguments."""
@@ -355,6 +342,11 @@ class Expressions:
         raise NotImplementedError
 
     def class_of(self, text: str) -> str:
+        raise NotImplementedError
+
+    def fill(
+        self, root: str, path: tuple[str, ...], items: list[tuple[str, Value]], names: tuple[str, ...] = ()
+    ) -> None:
         raise NotImplementedError
 
     def construct(self, cls: str, inner: Node | None, node: Node) -> Value:

@@ -53,8 +53,8 @@ class Flow(Objects):
                 variable.reference = frozenset({origin})
             else:
                 state.by_value.add(number)
-                scalar = bare(parameter.type) in SCALARS and not pointer and "<" not in parameter.type
-                if not scalar:
+                variable.scalar = bare(parameter.type) in SCALARS and not pointer and "<" not in parameter.type
+                if not variable.scalar:
                     state.heap[(variable.root, ())] = frozenset({origin})
             if parameter.name:
                 state.declare(parameter.name, variable)
@@ -64,6 +64,7 @@ class Flow(Objects):
             else:  # the parse broke off here: read what there is
                 self.execute(child)
         self.finish()
+        state.summary.finish()
         return state.summary
 
     def finish(self) -> None:
@@ -186,14 +187,7 @@ class Flow(Objects):
 
     def positions(self, value: Value) -> tuple[Value, ...]:
         """The values of a tuple that is returned; of anything else, the one."""
-        heap = self.state.heap
-        for root in (o[0] for o in value if isinstance(o[0], str) and o[0].startswith("list") and not o[1]):
-            parts: list[Value] = []
-            while (root, (f".{len(parts)}",)) in heap:
-                parts.append(self.state.load(heap[(root, (f".{len(parts)}",))]))
-            if parts:
-                return tuple(parts)
-        return (value,)
+        return tuple(self.state.elements(value)) or (value,)
 
     def do_alias_declaration(self, node: Node) -> None:
         match = LOCAL_ALIAS.match(self.text(node))
@@ -215,22 +209,10 @@ class Flow(Objects):
     def do_gnu_asm_expression(self, node: Node) -> None:
         self.of_gnu_asm_expression(node)
 
-    def of_gnu_asm_expression(self, node: Node) -> Value:
-        """Inline assembly: what it does with its operands is not read."""
-        for child in node.named_children:
-            if child.type == "gnu_asm_input_operand_list":
-                for operand in child.named_children:
-                    value = self.value(operand.child_by_field_name("value"))
-                    self.escape(value, node, "used by inline assembly")
-            if child.type == "gnu_asm_output_operand_list":
-                for operand in child.named_children:
-                    self.state.store(self.places(operand.child_by_field_name("value")), NOTHING, self.here(node))
-        return NOTHING
-
     def do_declaration(self, node: Node) -> None:
         kind = node.child_by_field_name("type")
         text = self.text(kind) if kind else ""
-        before = self.body.data[node.start_byte : kind.end_byte if kind else node.start_byte].decode("latin-1")
+        before = self.body.source[node.start_byte : kind.end_byte if kind else node.start_byte]
         for declarator in node.children_by_field_name("declarator"):
             static = bool(STATIC.search(before))
             if declarator.type == "init_declarator":
@@ -245,6 +227,8 @@ class Flow(Objects):
     def initialise(self, declarator: Node, kind: str, value: Node | None, node: Node, static: bool) -> None:
         """`T x = value`, `T x(values)`, `T x{values}`."""
         cls = self.class_of(kind)
+        if value is not None and value.type == "initializer_list" and not cls:
+            self.aggregate(kind, value, node)
         if (
             value is not None
             and value.type in ("argument_list", "initializer_list")
@@ -259,7 +243,9 @@ class Flow(Objects):
         else:
             found = self.value(value)
         reference = declarator.type == "reference_declarator" and value is not None
-        self.declare(declarator, kind, self.places(value) or found if reference else found, node, static)
+        if "auto" in kind:
+            cls = self.class_of_expression(value)
+        self.declare(declarator, kind, self.places(value) or found if reference else found, node, static, cls)
 
     def vexing(self, declarator: Node, kind: str, node: Node) -> None:
         """`Kernel k(a, b);` parses as the declaration of a function."""
@@ -277,7 +263,9 @@ class Flow(Objects):
                 value |= self.named(name)
         return constant(value) if re.search(r"\bconst\b", text) else value
 
-    def declare(self, declarator: Node, kind: str, value: Value, node: Node, static: bool = False) -> None:
+    def declare(
+        self, declarator: Node, kind: str, value: Value, node: Node, static: bool = False, cls: str = ""
+    ) -> None:
         """Declares a name with its first value; a reference names the places themselves."""
         state = self.state
         pointer = reference = array = False
@@ -302,10 +290,10 @@ class Flow(Objects):
                 state.hold((variable.root, ()), element)
             return
         const = "const" in kind.split("*")[0] and pointer
-        scalar = bare(kind) in SCALARS and not pointer and not reference and "<" not in kind
+        scalar = bare(kind) in SCALARS and not (pointer or reference or array or "<" in kind)
         plain = not (pointer or reference or array or KEEPS.search(kind))
-        root = state.new("static" if static else "v")
-        variable = Variable(root, kind, self.class_of(kind), const=const, scalar=scalar, plain=plain)
+        root = state.new("static" if static else "array" if array else "v")
+        variable = Variable(root, kind, cls or self.class_of(kind), const=const, scalar=scalar, plain=plain)
         if reference and value:
             variable.reference = value
         state.declare(self.text(declarator), variable)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .mask import Macro, mask
-from .scan import Class, FileIndex, Function, split
+from .scan import Class, FileIndex, Function, arity, split
 
 WORDS = re.compile(
     r"\b(?:__shared__|extern|__global__|__device__|__host__|__forceinline__|__constant__|__restrict__|__restrict|"
     r"RESTRICT|volatile|SYCL_EXTERNAL|ESIMD_INLINE|__inline__|typename|__align__\s*\(\w+\)|alignas\s*\([^()]*\))(?!\w)"
 )
+WORD = re.compile(r"[A-Za-z_]\w*")
 NUMBER = re.compile(r"[\s\d.()uUlLfxXa-fA-F+*/<-]*")
 FIELD = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*|\{.*)?$", re.DOTALL)
 
@@ -39,6 +40,7 @@ class Index:
 
     def __init__(self, files: Iterable[FileIndex]) -> None:
         self.functions: dict[str, list[Function]] = defaultdict(list)
+        self.members: dict[tuple[str, str], list[Function]] = defaultdict(list)  # of a class, or free in a namespace
         self.by_path: dict[str, tuple[Function, ...]] = {}
         self.classes: dict[str, list[Class]] = defaultdict(list)
         self.prototypes: dict[str, list[str]] = defaultdict(list)
@@ -48,6 +50,8 @@ class Index:
             self.by_path[file.path] = file.functions
             for function in file.functions:
                 self.functions[function.name].append(function)
+                if function.scope:
+                    self.members[function.scope[-1], function.name].append(function)
             for kind in file.classes:
                 self.classes[kind.name].append(kind)
             for name, parameters in file.prototypes:
@@ -58,11 +62,28 @@ class Index:
                 plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
                 self.macros[macro.name].append((file.path, plain))
 
-    @lru_cache(maxsize=256)  # noqa: B019  lives as long as the process
+    @lru_cache(maxsize=2048)  # noqa: B019  lives as long as the process
     def text(self, path: str) -> FileText:
         """A file masked, as it stands, and where its lines begin."""
         data = Path(path).read_bytes()
         return FileText(without_words(mask(data)[0]), data, (0, *(m.end() for m in re.finditer(b"\n", data))))
+
+    @lru_cache(maxsize=65536)  # noqa: B019
+    def signature(self, function: Function) -> tuple[str, str]:
+        """The text before a function's parameter list, and the list: asked for far more often than there are files."""
+        masked = self.text(function.path).masked
+        return masked[function.head : function.parameters[0] - 1], masked[slice(*function.parameters)]
+
+    @lru_cache(maxsize=4096)  # noqa: B019
+    def table(self, name: str, path: str) -> tuple[str, ...]:
+        """The functions that fill a global array of a file, `kernels[] = {f<1>, f<2>}`, by macros too."""
+        text = self.text(path).masked
+        found = re.search(rf"\b{name}\s*(?:\[[^\]]*\]\s*)*=[\w\s:<>,&*]*\{{([^{{}}]*)\}}", text)
+        names: list[str] = []
+        for word in WORD.findall(found[1]) if found else ():
+            macro = self.macro(word, path, found.start()) if found else None
+            names += WORD.findall(macro.body) if macro else [word]
+        return tuple(dict.fromkeys(word for word in names if word in self.functions))
 
     def macro(self, name: str, path: str, at: int) -> Macro | None:
         """The definition of a macro as this place would see it: the last before it in its file, else the nearest."""
@@ -71,30 +92,40 @@ class Index:
             return None
         near = [macro for _, macro in nearest(found, path, lambda item: item[0])]
         own = [m for where, m in found if where == path and m.at <= at]
-        macro = own[-1] if own else next((m for m in near if m.body), near[0])
+        macro = _said(own) if own else next((m for m in near if m.body), near[0])
         if macro.parameters is None and NUMBER.fullmatch(macro.body) and macro.body:
             return None
         return macro
 
     def resolve(self, name: str, qualifiers: tuple[str, ...], count: int, at: Function) -> list[Function]:
         """The definitions that a call by this name with so many arguments may mean, nearest first; or none."""
-        found = [f for f in self.functions.get(name, ()) if takes(f, count)]
+        return self.resolved(name, qualifiers, count, at.scope, at.path, at.in_class) if name in self.functions else []
+
+    @lru_cache(maxsize=65536)  # noqa: B019
+    def resolved(
+        self, name: str, qualifiers: tuple[str, ...], count: int, scope: tuple[str, ...], path: str, in_class: bool
+    ) -> list[Function]:
+        """The same for any function of one scope and file; the list is not to be changed."""
+        found = [f for f in self.functions.get(name, ()) if self.takes(f, count)]
         if qualifiers:
             if qualifiers[-1] in self.aliases and qualifiers[-1] not in self.classes:
                 qualifiers = (self.aliases[qualifiers[-1]].rpartition("::")[2],)
             whole = [f for f in found if self.within(f.scope[-len(qualifiers) :], qualifiers)]
             inner = [f for f in found if qualifiers[-1] in f.scope and not f.in_class]
-            found = whole or inner or self.inherited(found, qualifiers[-1])
+            own = self.family(scope[-1:]) if in_class else set()
+            members = [f for f in found if f.in_class and f.scope[-1:] and f.scope[-1] in own]  # `Base::f` in a class
+            found = whole or inner or self.inherited(found, qualifiers[-1]) or members
         else:
-            mine = set(at.scope)
-            members = [f for f in found if f.in_class and f.scope and f.scope[-1] in self.family(at.scope[-1:])]
+            mine = set(scope)
+            family = self.family(scope[-1:])
+            members = [f for f in found if f.in_class and f.scope and f.scope[-1] in family]
             free = [f for f in found if not f.in_class]
             within = [f for f in free if set(f.scope) <= mine] or free
             found = members or within
             deepest = max((len(f.scope) for f in found), default=0)
-            same = [f for f in found if len(f.scope) == deepest and f.path == at.path]
+            same = [f for f in found if len(f.scope) == deepest and f.path == path]
             found = same or found
-        return nearest(found, at.path, lambda f: f.path)
+        return nearest(found, path, lambda f: f.path)
 
     def within(self, scope: tuple[str, ...], qualifiers: tuple[str, ...]) -> bool:
         """Whether a scope is what these qualifiers name; a namespace may be called by a macro."""
@@ -105,10 +136,24 @@ class Index:
 
     def methods(self, kind: str, name: str, count: int, path: str) -> list[Function]:
         """The definitions of a method of a class or of its bases."""
-        family = self.family((kind,))
-        found = [f for f in self.functions.get(name, ()) if f.scope and f.scope[-1] in family and takes(f, count)]
-        own = [f for f in found if f.scope[-1] == kind]
-        return nearest(own or found, path, lambda f: f.path)
+        if name not in self.functions:
+            return []
+        found = [f for f in self.members.get((kind, name), ()) if self.takes(f, count)]
+        if not found:
+            family = self.family((kind,)) - {kind}
+            found = [f for f in self.functions[name] if f.scope and f.scope[-1] in family and self.takes(f, count)]
+        return nearest(found, path, lambda f: f.path)
+
+    def takes(self, function: Function, count: int) -> bool:
+        """Whether a call with so many arguments fits, given the defaults of the function's own declaration."""
+        if takes(function, count) or not 0 <= count < function.arity[0]:
+            return takes(function, count)
+        return any(most == function.arity[1] and least <= count for least, most in self.declared(function.name))
+
+    @lru_cache(maxsize=65536)  # noqa: B019
+    def declared(self, name: str) -> tuple[tuple[int, int], ...]:
+        """How many arguments each declaration of this name takes."""
+        return tuple({arity(parameters) for parameters in self.prototypes.get(name, ())})
 
     def class_named(self, name: str) -> str:
         """The class that a name stands for, through aliases; empty where it is none."""
@@ -149,6 +194,20 @@ class Index:
                 if match:
                     names.append(match[1])
         return tuple(names)
+
+
+def _said(macros: list[Macro]) -> Macro:
+    """The last definition; where it leaves all its arguments out, as that of a platform without the feature does, the
+    last of the same parameters that takes them."""
+    last = macros[-1]
+    names = [name.replace("...", "__VA_ARGS__") for name in last.parameters or ()]
+
+    def uses(macro: Macro) -> bool:
+        return any(re.search(rf"\b{name}\b", macro.body) for name in names)
+
+    if (not names and last.body) or uses(last):
+        return last
+    return next((m for m in reversed(macros) if m.parameters == last.parameters and m.body and uses(m)), last)
 
 
 def takes(function: Function, count: int) -> bool:

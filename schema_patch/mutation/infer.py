@@ -17,7 +17,7 @@ from schema_patch.schema import Schema
 from .flow import Summaries
 from .index import Index
 from .scan import Function, arity
-from .values import Chain, Path, Summary
+from .values import Chain, Path, Summary, loaded
 
 # Keys whose functions compute shapes or wrap the real ones.
 NOT_REAL = re.compile(r"Meta|Fake|Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python")
@@ -35,7 +35,7 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What happens to one argument. `leaves` says that it is handed to code outside the tree."""
+    """What happens to one argument. The reason tells why it is unknown, or on which condition it is written."""
 
     name: str
     kind: Kind
@@ -58,14 +58,15 @@ class Inferred:
 
 
 def classify(path: Path, plain: bool) -> str:
-    """What a write at this path from a Tensor argument means: "written", "perhaps", "elsewhere" or "" (no data)."""
-    perhaps = "~" in path
-    path = tuple(s for s in path if s != "~")
+    """What a write at this path from a Tensor argument means: "written", "dense" (written where it is contiguous),
+    "perhaps", "elsewhere" or "" (no data)."""
+    written = "perhaps" if "~" in path else "dense" if "+" in path else "written"
+    path = tuple(s for s in path if s not in ("~", "+"))
     if "#" in path:
         rest = path[path.index("#") + 1 :]
         if rest.count("*") != 1:
             return "elsewhere" if rest else ""
-        return "perhaps" if perhaps else "written"
+        return written
     if "@" not in path:
         return "written" if plain and path == ("*",) else ""
     rest = path[path.index("@") + 1 :]
@@ -73,7 +74,12 @@ def classify(path: Path, plain: bool) -> str:
         return ""
     if "*" in rest[1:]:
         return "elsewhere"
-    return "perhaps" if perhaps else "written"
+    return written
+
+
+def is_read(path: Path, plain: bool) -> bool:
+    """Whether reading at this path from a Tensor argument reads data, and not only a list or an optional."""
+    return "@" in path or "#" in path or (plain and path[:1] == ("*",))
 
 
 class Inference:
@@ -103,6 +109,11 @@ class Inference:
         answers = tuple(
             answer(arg.name, number, summaries, missing, arg.type.base == "Tensor" and not arg.type.suffixes)
             for number, arg in tensors
+        )
+        elsewhere = stray(summaries, {number for number, _ in tensors})
+        answers = tuple(
+            doubted(found, elsewhere, lost(summaries, number)) if arg.name in schema.writes else found
+            for found, (number, arg) in zip(answers, tensors, strict=True)
         )
         places = tuple(f"{f.path}:{self.line(f)}" for f in found)
         return Inferred(answers, tuple(returned(schema, summaries)), places)
@@ -164,27 +175,54 @@ def function_names(text: str) -> tuple[str, ...]:
 def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequence[str], plain: bool) -> Answer:
     """One argument over all implementations: a write anywhere counts, an unknown anywhere keeps it from `read only`."""
     unknown = ""
-    best: Chain = ()
+    best: dict[str, Chain] = {}
     for summary in summaries:
         for (kind, root, path), chain in summary.effects.items():
-            if root != number:
+            if root != number or kind == "lost":
                 continue
             meaning = classify(path, plain) if kind == "write" else "passed"
-            if meaning == "written" and (not best or len(chain) < len(best)):
-                best = chain
+            if meaning in ("written", "dense") and (meaning not in best or len(chain) < len(best[meaning])):
+                best[meaning] = chain
             elif meaning == "perhaps":
-                unknown = unknown or f"written where `contiguous` or its like makes no copy: {_place(chain)}"
+                unknown = unknown or f"written where `to` or its like makes no copy: {_place(chain)}"
             elif meaning == "elsewhere":
                 unknown = unknown or f"a store through a pointer that was read from it: {_place(chain)}"
             elif meaning == "passed":
                 unknown = unknown or f"{summary.reasons.get((kind, root, path), 'passed on')}: {_place(chain)}"
-    if best:
-        return Answer(name, Kind.WRITTEN, best)
+        stored = (o for (root, path), value in summary.stores.items() if loaded(path) for o in value)
+        if not unknown and any(o[0] == number and "@" in o[1] for o in stored):
+            unknown = "its address is stored in a tensor"
+    if "written" in best:
+        return Answer(name, Kind.WRITTEN, best["written"])
+    if "dense" in best:
+        return Answer(name, Kind.WRITTEN, best["dense"], "where it is contiguous")
     if unknown or missing:
         return Answer(name, Kind.UNKNOWN, (), unknown or missing[0])
-    if not any(root == number for summary in summaries for root, _ in summary.reads):
+    if not any(root == number and is_read(path, plain) for summary in summaries for root, path in summary.reads):
         return Answer(name, Kind.UNKNOWN, (), "its data is not seen to be used")
     return Answer(name, Kind.READ)
+
+
+def stray(summaries: Sequence[Summary], tensors: set[int]) -> Chain:
+    """A store through a pointer that was read from memory, or handed in as a number: where it leads is not known."""
+    effects = (item for summary in summaries for item in summary.effects.items())
+    writes = ((root, path, chain) for (kind, root, path), chain in effects if kind == "write")
+    return next((c for n, p, c in writes if classify(p, False) == "elsewhere" or (n not in tensors and "*" in p)), ())
+
+
+def lost(summaries: Sequence[Summary], number: int) -> Chain:
+    """Where a pointer to the argument goes out of sight."""
+    effects = (item for summary in summaries for item in summary.effects.items())
+    return next((chain for (kind, root, _), chain in effects if kind == "lost" and root == number), ())
+
+
+def doubted(found: Answer, elsewhere: Chain, gone: Chain) -> Answer:
+    """`read only`, where the authors say that it is written: not if a store leads nobody knows where, most often a
+    peer's pointer to this very buffer, nor if a pointer to it went out of sight."""
+    if found.kind is not Kind.READ or not (elsewhere or gone):
+        return found
+    what = "a store elsewhere may lead here" if elsewhere else "passed on, and not seen to be used"
+    return Answer(found.name, Kind.UNKNOWN, (), f"{what}: {_place(elsewhere or gone)}")
 
 
 def _place(chain: Chain) -> str:

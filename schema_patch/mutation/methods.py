@@ -5,22 +5,21 @@ Knows the names of ATen's and SYCL's methods through the models; free functions 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
-from .calls import Calls
+from .calls import TENSOR_LIKE
 from .index import takes
 from .scan import Function
-from .values import NOTHING, Origin, Summary, Value, constant, select
+from .types import Types
+from .values import NOTHING, Summary, Value, constant, select
 
 GROWING = frozenset({"push_back", "emplace_back", "insert", "emplace", "push", "append"})
-TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
-MANY = 200  # classes whose method of one name is looked into, where the object's class is not known
+MANY = 100  # classes whose method of one name is looked into, where the object's class is not known
 
 
-class Methods(Calls):
+class Methods(Types):
     """Evaluates calls of methods."""
 
     def method(self, node: Node, function: Node, items: list[Node]) -> Value:
@@ -34,6 +33,10 @@ class Methods(Calls):
         if operator is not None and self.text(operator) == "->":
             value = self.state.select(value, "*")
         values = [self.value(item) for item in items]
+        if base.type == "this" and self.class_of(name):  # `Base(…)` among the initialisers
+            found = self.constructors(self.class_of(name), len(items))
+            if found:
+                return self.apply(found, items, values, select(value, "&"), node)
         cls = self.class_of_value(base, value)
         if cls:
             found = self.index.methods(cls, name, len(items), self.body.function.path)
@@ -42,15 +45,6 @@ class Methods(Calls):
         return self.modelled_method(
             name, base, value, items, values, node, "const" in self.text(function)[-60:].split("data_ptr")[-1]
         )
-
-    def class_of_value(self, base: Node, value: Value) -> str:
-        if base.type == "this":
-            return next((part for part in reversed(self.body.function.scope)), "")
-        if base.type == "identifier":
-            variable = self.state.find(self.text(base))
-            if variable and variable.cls:
-                return variable.cls
-        return next((self.state.classes[o[0]] for o in value if not o[1] and o[0] in self.state.classes), "")
 
     def modelled_method(
         self, name: str, base: Node, value: Value, items: list[Node], values: list[Value], node: Node, const: bool
@@ -68,7 +62,7 @@ class Methods(Calls):
         if name in models.accessors:
             return state.select(value, "#")
         if name in models.perhaps:
-            return state.select(value, "~") | local
+            return state.select(value, "+" if name in models.dense else "~") | local
         if name in models.atomics:
             state.store(value, NOTHING, self.here(node))
             return NOTHING
@@ -84,20 +78,26 @@ class Methods(Calls):
                 if number in models.method_writes[name]:
                     self.write_through(item, node)
                 else:
-                    state.read(item)
+                    state.read_data(item)
             return NOTHING
         if name in GROWING:
-            for item in values:
+            for item in map(either, values):
                 for place in self.places(base):
                     state.store(select([place], "*"), item, self.here(node))
             return NOTHING
         if name.endswith("_") and not name.endswith("__") and base.type != "this":
             if name not in models.not_in_place:
                 self.write_data(value, node)
-                self.state.read(o for item in values for o in item)
+                self.state.read_data(o for item in values for o in item)
             return value
         if name in models.views:
             return value
+        if name == "value_or":
+            return value.union(*values)
+        if name in models.makes and not self.class_of_expression(base):
+            if name == "clone":
+                state.read_data(value)
+            return self.new_tensor(values)
         return self.other_method(name, base, value, items, values, node)
 
     def other_method(
@@ -114,6 +114,9 @@ class Methods(Calls):
             tensor = bool(TENSOR_LIKE.search(variable.kind)) or (tensor and "auto" in variable.kind)
         if not tensor or name in ("call", "redispatch"):
             found = [f for f in self.index.functions.get(name, ()) if f.in_class and name not in self.models.reads]
+            for origin in value if found else ():
+                if isinstance(origin[0], int) and "@" not in origin[1] and "#" not in origin[1]:
+                    self.later(origin, name, values, self.spots(items, values))
             fitting = [f for f in found if takes(f, len(items))]
             if len(fitting) == 1:
                 return self.apply(fitting, items, values, select(value, "&"), node)
@@ -124,17 +127,10 @@ class Methods(Calls):
                 if name not in self.models.reads:
                     self.escape(item, node, f"passed to the method {name}, which is not resolved")
         if name not in self.models.metadata:
-            self.state.read(value)
-            self.state.read(o for item in values for o in item)
+            self.state.read_data(value)
+            self.state.read_data(o for item in values for o in item)
         self.run_functors(values, node)
         return self.lambda_results(values)
-
-    def is_tensor(self, origin: Origin) -> bool:
-        """Whether a place is a tensor that the function was given, by what its parameters are declared as."""
-        root, path, _ = origin
-        if not isinstance(root, int) or root < 0 or "@" in path or "#" in path:
-            return False
-        return root < len(self.body.parameters) and bool(TENSOR_LIKE.search(self.body.parameters[root].type))
 
     def agree(self, functions: Sequence[Function], values: list[Value], node: Node, name: str) -> None:
         """A method that several classes have: what all of them write is written, what some may write is unknown."""
@@ -145,10 +141,17 @@ class Methods(Calls):
             seen = [found for found in seen if found]
             if seen and all("write" in found for found in seen):
                 self.write_through(value, node)
-            elif any(found & {"write", "unknown"} for found in seen):
+            elif not seen or any(found & {"write", "unknown"} for found in seen):
                 self.escape(value, node, f"passed to the method {name}, which is not resolved")
             else:
-                self.state.read(value)
+                self.state.read_data(value)
+
+
+def either(value: Value) -> Value:
+    """An element of a list: where it is a tensor of the caller or a new one, the caller's is one that is perhaps left
+    alone, because the elements that are written may be the others."""
+    new = frozenset(o for o in value if isinstance(o[0], str) and o[0].startswith("tensor"))
+    return new | select(value - new, "~") if new else value
 
 
 def _done(summary: Summary, number: int) -> Iterator[str]:

@@ -10,10 +10,12 @@ import msgspec
 
 
 class Launch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Runs argument `callee` on the arguments from `first` on."""
+    """Runs argument `callee` on the arguments from `first` on; packed: on those whose addresses stand in the array
+    `first`."""
 
     callee: int
     first: int
+    packed: bool = False
 
 
 class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,6 +23,18 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     pattern: str
     writes: tuple[int, ...]
+
+
+class Aggregate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Elements of an object that lead to what is written, by the end of the name of its type."""
+
+    type: str
+    writes: tuple[str, ...]
+    first: str = ""  # what the text of the first element contains
+
+
+class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    names: str
 
 
 class _Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +45,7 @@ class _Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Methods(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metadata: str
     views: str
+    dense: str
     perhaps: str
     pointers: str
     constant_pointers: str
@@ -45,6 +60,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writes: dict[str, tuple[int, ...]]
     families: tuple[Family, ...]
     reads: _Reads
+    makes: _Names
+    aggregates: tuple[Aggregate, ...]
     aliases: dict[str, tuple[int, ...]]
     accessors: dict[str, int]
     launches: dict[str, Launch]
@@ -59,13 +76,16 @@ class Models:
         self.families = [(re.compile(family.pattern), family.writes) for family in file.families]
         self.loads = frozenset(file.reads.loads.split())
         self.reads = frozenset(file.reads.names.split()) | self.loads
+        self.makes = frozenset(file.makes.names.split())
+        self.aggregates = file.aggregates
         self.aliases = file.aliases
         self.accessor_makers = file.accessors
         self.launches = file.launches
         methods = file.methods
         self.metadata = frozenset(methods.metadata.split())
         self.views = frozenset(methods.views.split())
-        self.perhaps = frozenset(methods.perhaps.split())
+        self.dense = frozenset(methods.dense.split())
+        self.perhaps = frozenset(methods.perhaps.split()) | self.dense
         self.pointers = frozenset(methods.pointers.split())
         self.constant_pointers = frozenset(methods.constant_pointers.split())
         self.accessors = frozenset(methods.accessors.split())

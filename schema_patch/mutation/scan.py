@@ -15,17 +15,24 @@ BRACES = re.compile(r"[{}]")
 BRACKETS = re.compile(r"[(\[{}\])<>,]")
 NAMESPACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*(?:\[\[.*?\]\]\s*)?$")
 CLASS = re.compile(
-    r"\b(?:class|struct|union)\b(?:\s*(?:\[\[.*?\]\]|alignas\s*\([^)]*\)|__align__\s*\([^)]*\)))*\s*([\w:]+)?"
+    r"\b(?:class|struct|union)\b(?:\s*(?:\[\[.*?\]\]|alignas\s*\([^)]*\)|__align__\s*\([^)]*\)|"
+    r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|[A-Z][A-Z0-9_]{3,}\b(?=\s+(?!final\b)\w)))*\s*([\w:]+)?"
 )
-ALIAS = re.compile(r"\b(?:using|namespace)\s+(\w+)\s*=\s*(?:typename\s+)?([\w:]+)")
+# A pattern that begins with a plain word is searched for as bytes are; `\b` in front would be tried at every place.
+ALIASES = (
+    re.compile(r"using(?<!\wusing)\s+(\w+)\s*=\s*(?:typename\s+)?([\w:]+)"),
+    re.compile(r"namespace(?<!\wnamespace)\s+(\w+)\s*=\s*(?:typename\s+)?([\w:]+)"),
+)
 DECORATED = re.compile(r"\b(?:alignas|__align__|__attribute__)\b")
 NO_FIELD = re.compile(r"\s*(?:(?:public|private|protected)\s*:\s*)*(?:using|typedef|friend|static|template|enum)\b")
-TYPEDEF = re.compile(r"\btypedef\s+(?:typename\s+)?([\w:]{1,200})\s*(?:<[^;{}]{0,400}>)?\s+(\w{1,100})\s*;")
+TYPEDEF = re.compile(r"typedef(?<!\wtypedef)\s+(?:typename\s+)?([\w:]{1,200})\s*(?:<[^;{}]{0,400}>)?\s+(\w{1,100})\s*;")
 TEMPLATE = re.compile(r"\s*template\s*<")
 NAME_BEFORE = re.compile(
     r"((?:\w+\s*(?:<[^;{}()]*>)?\s*::\s*)*)"
-    r"(~?\w+|operator\s*\(\s*\)|operator\s*[^\s\w(]{1,3}|operator\s+\w+)\s*(?:<[^;{}]*>)?\s*$"
+    r"((?:~|(?<!\w)(?!template\b))\w+|(?<!\w)operator(?:\s*\(\s*\)|\s*[^\s\w(]{1,3}|\s+\w+))\s*(?:<[^;{}]*>)?\s*$"
 )
+BACKWARDS = re.compile(r"\s*(\w+~?)((?:\s*::\s*\w+)*)")
+BRACKETED = re.compile(r"\s*(?:::\s*>|rotarepo(?!\w))")
 LONGEST = 20_000  # characters before the brace of a definition
 GROUPS = 8  # parentheses of a declaration that are looked at, from each end
 NO_NAME = frozenset(
@@ -99,8 +106,13 @@ def scan(source: bytes, path: str) -> FileIndex:
     scanner.run()
     return FileIndex(
         path, tuple(scanner.functions), tuple(scanner.classes), tuple(scanner.prototypes),
-        (*ALIAS.findall(text), *((new, old) for old, new in TYPEDEF.findall(text))), macros, b"LIBRARY" in source,
+        (*_aliases(text), *((new, old) for old, new in TYPEDEF.findall(text))), macros, b"LIBRARY" in source,
     )  # fmt: skip
+
+
+def _aliases(text: str) -> list[tuple[str, str]]:
+    found = sorted((m.start(), m[1], m[2]) for pattern in ALIASES for m in pattern.finditer(text))
+    return [(new, old) for _, new, old in found]
 
 
 def split(text: str) -> list[str]:
@@ -216,11 +228,11 @@ class _Scanner:
             return end, False
         if found == "function":
             return end, True
-        namespace = NAMESPACE.search(head)
+        namespace = NAMESPACE.search(head) if "namespace" in head else None
         if namespace:
             self.scopes.append(_Scope("namespace", namespace[1]))
             return here + 1, True
-        if re.search(r"\benum\b", head):
+        if "enum" in head and re.search(r"\benum\b", head):
             return end, False
         plain = _after_template(head)
         callable_ = any(opening >= start + plain for opening, _ in groups) and not DECORATED.search(head)
@@ -238,8 +250,8 @@ class _Scanner:
         text = self.text
         for opening, closing in groups if len(groups) <= 2 * GROUPS else groups[:GROUPS] + groups[-GROUPS:]:
             before = text[start:opening]
-            name = NAME_BEFORE.search(before[-300:])
-            if not name or name[2] in NO_NAME:
+            name = _name(before[-300:])
+            if not name or name[1] in NO_NAME:
                 continue
             rest = text[closing + 1 : here]
             initialisers = INITIALISERS.match(rest)
@@ -257,27 +269,39 @@ class _Scanner:
         return ""
 
     def define(
-        self, name: re.Match[str], head: int, parameters: tuple[int, int], span: tuple[int, int] | None, body: int
+        self, name: tuple[str, str], head: int, parameters: tuple[int, int], span: tuple[int, int] | None, body: int
     ) -> None:
-        qualifiers = tuple(re.sub(r"<.*", "", part).strip() for part in name[1].split("::") if part.strip())
+        qualifiers = tuple(re.sub(r"<.*", "", part).strip() for part in name[0].split("::") if part.strip())
         around = tuple(part for s in self.scopes if s.name for part in s.name.split("::"))
         scope = around + tuple(q for q in qualifiers if q)
         end = self.closing.get(body, len(self.text) - 1) + 1
         in_class = any(s.kind == "class" for s in self.scopes[-1:]) or bool(qualifiers)
         head += len(self.text[head:body]) - len(self.text[head:body].lstrip())
         takes = arity(self.text[slice(*parameters)])
-        plain = re.sub(r"\s+", "", name[2])
+        plain = re.sub(r"\s+", "", name[1])
         self.functions.append(Function(plain, scope, self.path, parameters, span, (body, end), head, takes, in_class))
 
     def declaration(self, start: int, here: int, groups: list[tuple[int, int]]) -> None:
         text = self.text[start:here]
         if groups:
             opening, closing = groups[0] if len(groups) == 1 else groups[-1]
-            name = NAME_BEFORE.search(self.text[start:opening][-300:])
+            name = _name(self.text[start:opening][-300:])
             if name and "=" not in self.text[start:opening]:
-                self.prototypes.append((name[2], self.text[opening + 1 : closing]))
+                self.prototypes.append((name[1], self.text[opening + 1 : closing]))
         elif self.scopes and self.scopes[-1].kind == "class" and not NO_FIELD.match(text):
             self.scopes[-1].fields.append(text)
+
+
+def _name(before: str) -> tuple[str, str] | None:
+    """The qualifiers and the name that stand before a parenthesis; None where no name does.
+
+    Nearly always the name is a word, and so are its qualifiers: read backwards, that takes one match.
+    """
+    back = BACKWARDS.match(before[::-1])
+    if back and not BRACKETED.match(back.string, back.end()) and back[1] != "etalpmet":
+        return back[2][::-1], back[1][::-1]
+    name = NAME_BEFORE.search(before)
+    return (name[1], name[2]) if name else None
 
 
 def template_list(head: str) -> str:

@@ -73,7 +73,10 @@ class State:
         """The places, and what they hold."""
         heap = self.heap
         todo = list(places)
-        if not any(origin[:2] in heap for origin in todo):
+        for root, path, _ in todo:
+            if (root, path) in heap:
+                break
+        else:
             return frozenset(todo)
         result: set[Origin] = set()
         while todo:
@@ -85,6 +88,21 @@ class State:
                 break
             todo += heap.get(origin[:2], ())
         return frozenset(result)
+
+    def elements(self, value: Value) -> list[Value]:
+        """The values of a list in braces, or of a tuple; of anything else, none."""
+        for root in (o[0] for o in value if isinstance(o[0], str) and o[0].startswith("list") and not o[1]):
+            parts: list[Value] = []
+            while (root, (f".{len(parts)}",)) in self.heap:
+                parts.append(self.load(self.heap[(root, (f".{len(parts)}",))]))
+            if parts:
+                return parts
+        return []
+
+    def blank(self, origin: Origin) -> bool:
+        """Whether this is a plain variable that holds nothing known, such as a number."""
+        root, path, _ = origin
+        return isinstance(root, str) and not path and root[0] in "pv" and not self.heap.get((root, path))
 
     def select(self, value: Iterable[Origin], selector: str) -> Value:
         """What is found one selector further."""
@@ -118,20 +136,17 @@ class State:
         """`*place = value`: an effect where the place is a parameter's, and something held in any case."""
         for origin in places:
             self.effect("write", origin, chain)
-            self.keep(origin, copied(value) - {origin}, chain)
+            self.keep(origin, copied(value) - {origin})
 
-    def keep(self, origin: Origin, held: Value, chain: Chain) -> None:
+    def keep(self, origin: Origin, held: Value) -> None:
         """Something is held at a place; a caller is told where it can see the place."""
         root, path, _ = origin
         if isinstance(root, int):  # what was loaded through a parameter is data, as far as can be told
             held = frozenset(o for o in held if not is_data(plain(o[1])))
         if not held:
             return
-        if isinstance(root, int) and loaded(path):  # where the data of a tensor is read, nobody knows
-            for address in held:
-                if address[1][-1:] == ("@",) and not address[2]:
-                    self.effect("unknown", address, chain, "its address is stored in a tensor")
-            return
+        if isinstance(root, int) and loaded(path):  # in the data of a tensor only addresses are looked for
+            held = frozenset(o for o in held if o[1][-1:] == ("@",) and not o[2])
         self.add((root, path), held)
         if isinstance(root, int) and self.outlives(root, path):
             exported = frozenset(o for o in self.load(held) if not isinstance(o[0], str) and not is_data(plain(o[1])))
@@ -162,7 +177,11 @@ class State:
         """Data is read at these places, or behind them."""
         for root, path, _ in value:
             if isinstance(root, int):
-                self.summary.reads.add((root, plain(path[:3])))
+                self.summary.reads.add((root, plain(path[:4])))
+
+    def read_data(self, value: Iterable[Origin]) -> None:
+        """The data of these tensors, or what these pointers lead to, is read."""
+        self.read((root, path if "@" in path or "#" in path else (*path, "@"), const) for root, path, const in value)
 
     def merge(self, other: dict[tuple[Root, Path], Value]) -> None:
         """Two branches meet: what a place holds is what it held in either."""
@@ -184,9 +203,11 @@ class State:
             if place in seen:
                 continue
             seen.add(place)
+            behind = [(root, path[:-1], False)] if path[-1:] == ("&",) else []
             for inner in self.inside.get(root, ()):
                 if inner[: len(path)] == path:
-                    new = set(self.load(self.heap.get((root, inner), ()))) - result
-                    result |= new
-                    todo += [o[:2] for o in new if isinstance(o[0], str)]
+                    behind += self.heap.get((root, inner), ())
+            new = set(self.load(behind)) - result
+            result |= new
+            todo += [o[:2] for o in new if isinstance(o[0], str)]
         return frozenset(result)

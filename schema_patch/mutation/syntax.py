@@ -41,7 +41,7 @@ class Body:
     function: Function
     parameters: tuple[Parameter, ...]
     root: Node
-    data: bytes
+    source: str  # what was parsed, a character for each byte
     expanded: Expanded
     lines: tuple[int, ...]
     template_types: tuple[str, ...]  # names that stand for any type
@@ -52,7 +52,7 @@ class Body:
         return bisect_right(self.lines, self.expanded.offset(node.start_byte))
 
     def text(self, node: Node) -> str:
-        return self.data[node.start_byte : node.end_byte].decode("latin-1")
+        return self.source[node.start_byte : node.end_byte]
 
 
 @cache
@@ -89,14 +89,13 @@ def parse(function: Function, index: Index) -> Body:
     text = LAUNCH.sub(_blank, whole.text) if "<<<" in whole.text else whole.text
     if "_CASE" in text:
         text = CASES.sub(lambda match: ")," + match[1][1:], text)
-    data = text.encode("latin-1")
     parameters = Expander(lambda name, at: index.macro(name, function.path, at))
     parameters.add_expanded(masked[slice(*function.parameters)], function.parameters[0])
-    root = _parser().parse(data).root_node
+    root = _parser().parse(text.encode("latin-1")).root_node
     head = masked[function.head : function.parameters[0]]
     types = tuple(TYPE_PARAMETER.findall(head)) if head.startswith("template") else ()
     names = frozenset(constants.parameters(head)) - {""}
-    return Body(function, read_parameters(parameters.result().text), root, data, whole, lines, types, names)
+    return Body(function, read_parameters(parameters.result().text), root, text, whole, lines, types, names)
 
 
 @lru_cache(maxsize=8192)

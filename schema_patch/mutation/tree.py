@@ -12,7 +12,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -45,6 +45,18 @@ class Tree:
 
 def processes() -> int:
     return max(1, min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Nothing that is read here lives in cycles, and a collector would look at all of it again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @cache
@@ -108,28 +120,34 @@ def digest_of(path: str, data: bytes) -> str:
     return hashlib.blake2b(path.encode("utf-8", "surrogateescape") + b"\0" + data, digest_size=16).hexdigest()
 
 
+def registers(data: bytes) -> bool:
+    """A cheap look: may there be a registration block in this file?"""
+    return (cpp.may_register(data) and b"LIBRARY" in data) or b"Library&" in data
+
+
 def _read(path: str, data: bytes) -> ReadFile:
-    source = cpp.read(data, path) if (cpp.may_register(data) and b"LIBRARY" in data) or b"Library&" in data else None
-    return ReadFile(scan(data, path), source)
+    return ReadFile(scan(data, path), cpp.read(data, path) if registers(data) else None)
 
 
 def read(paths: Sequence[str], store: Store, step: Step = lambda _: None) -> Tree:
-    """Every file, read or remembered."""
+    """Every file, read or remembered; none of them where no file registers anything."""
     known: dict[str, object] = {}
     order: list[str] = []
     todo: list[str] = []
+    any_registers = False
     for path in paths:
         data = Path(path).read_bytes()
         if b"\0" in data or len(data) > LARGEST:
             continue
         digest = digest_of(path, data)
         order.append(digest)
+        any_registers = any_registers or registers(data)
         if digest in store.known:
             known[digest] = store.known[digest]
             step(path)
         else:
             todo.append(path)
-    for digest, file in pooled(read_file, todo):
+    for digest, file in pooled(read_file, todo if any_registers else ()):
         if file is not None:
             known[digest] = file
             step(file.index.path)

@@ -2,8 +2,8 @@
 
 An Origin is a place: a root (a parameter's number, a local object, a function) and the selectors that lead from it:
 `.field`, `*` (dereference or subscript), `&` (address of), `@` (the data pointer of a tensor), `#` (an accessor of its
-data), `~` (perhaps a copy), `=` (a copy of what was read), `...` (any argument of a pack). `out.data_ptr() + 1` of
-parameter 0 is `(0, ("@",))`, and storing through it writes `@*`.
+data), `~` (perhaps a copy), `+` (a copy unless it is contiguous), `=` (a copy of what was read), `...` (any argument of
+a pack). `out.data_ptr() + 1` of parameter 0 is `(0, ("@",))`, and storing through it writes `@*`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,38 @@ COPY = "="  # a copy of what was read there: its fields are its own, what it poi
 PACK = "..."  # all arguments from this parameter on
 DEEPEST = 7
 WIDEST = 48
+MANY = 256  # more arguments than a function has
 
 
 @dataclass(slots=True)
 class Summary:
     """What a call does: effects on what its parameters lead to, what it stores where, what it returns."""
 
-    effects: dict[tuple[str, Root, Path], Chain] = field(default_factory=dict)  # kind: "write" or "unknown"
+    effects: dict[tuple[str, Root, Path], Chain] = field(default_factory=dict)
+    """By kind: "write"; "unknown", the reason is beside it; "lost", a pointer of which nothing more is seen."""
     reasons: dict[tuple[str, Root, Path], str] = field(default_factory=dict)
     reads: set[tuple[Root, Path]] = field(default_factory=set)  # where data is seen to be read
     stores: dict[tuple[Root, Path], Value] = field(default_factory=dict)
-    calls: dict[tuple[Origin, tuple[Value, ...], tuple[Value, ...]], None] = field(default_factory=dict)
-    """Calls of what a parameter is: the arguments' values and places."""
+    calls: dict[tuple[Origin, str, tuple[Value, ...], tuple[Value, ...]], None] = field(default_factory=dict)
+    """Calls of what a parameter is, or of its method: its name, the arguments' values and places."""
     returned: Value = NOTHING
     returns: list[tuple[tuple[Value, ...], int]] = field(default_factory=list)  # of each statement: values, line
     made: dict[Path, Value] = field(default_factory=dict)  # fields of an object that it makes and returns
+    used: frozenset[int] | None = None  # the parameters of which anything is told here; None until all is told
+
+    def finish(self) -> None:
+        """All is told."""
+        held = [*self.stores.values(), self.returned, *self.made.values()]
+        for origin, _, values, spots in self.calls:
+            held += [frozenset({origin}), *values, *spots]
+        places = [key[1:] for key in self.effects] + [*self.reads, *self.stores]
+        places += [origin[:2] for value in held for origin in value]
+        pack = min((root for root, path in places if path[:1] == (PACK,)), default=MANY)
+        self.used = frozenset({root for root, _ in places if isinstance(root, int)} | set(range(pack, MANY)))
+
+    def ignores(self, number: int) -> bool:
+        """Whether nothing at all is told of a parameter."""
+        return self.used is not None and number not in self.used
 
 
 def extend(origin: Origin, selector: str) -> Origin | None:
@@ -54,7 +71,7 @@ def extend(origin: Origin, selector: str) -> Origin | None:
             return origin
         if selector in ("*", "@", "#") and COPY in path:
             path = tuple(s for s in path if s != COPY)
-        if last == "~" and selector == "~":
+        if selector in ("~", "+") and last in ("~", selector):
             return origin
     if len(path) >= DEEPEST:
         return None

@@ -1,34 +1,52 @@
-"""The pages on codes: one for each code of audit and patch, each with its parts, and the table that leads to them."""
+"""The pages on codes: one for each code that a tool of the kit prints, each with its parts, and the table of them."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from schema_patch import sarif
 
-FOLDER = Path(__file__).parents[2] / "docs" / "codes"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "codes"
 PARTS = ["## Why it hurts", "## Wrong", "## Right"]
+PRINTED = re.compile(r'"((?:SP|PA|PB|HR)\d{3})"')
 
 
-def test_each_code_of_a_schema_has_its_page_and_no_page_is_left_over() -> None:
-    wanted = {code for code in sarif.rules() if code < "SP200"}
-    assert {page.stem for page in FOLDER.glob("SP[01]*.md")} == wanted
-    assert {page.stem for page in FOLDER.glob("SP*.md")} <= set(sarif.rules())
-
-
-def test_each_page_has_its_parts() -> None:
-    for page in FOLDER.glob("SP*.md"):
-        text = page.read_text()
-        assert text.startswith(f"# {page.stem}: ")
-        assert re.findall(r"^## .*", text, re.MULTILINE) == PARTS, page
-
-
-def test_the_table_is_what_its_script_prints() -> None:
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("make_table", FOLDER / "make_table.py")
     assert spec
     assert spec.loader
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_each_code_has_its_page_and_no_page_is_left_over(script: ModuleType) -> None:
+    assert {page.stem for page in FOLDER.glob("*.md")} - {"README"} == set(script.codes())
+
+
+def test_each_code_that_is_printed_is_documented(script: ModuleType) -> None:
+    sources = [file.read_text("utf-8") for package in script.PACKAGES for file in (ROOT / package).rglob("*.py")]
+    assert {code for text in sources for code in PRINTED.findall(text)} == set(script.codes())
+    assert set(sarif.rules()) == {code for code in script.codes() if code.startswith("SP")}
+
+
+def test_each_page_has_its_parts() -> None:
+    for page in FOLDER.glob("[A-Z][A-Z]*[0-9].md"):
+        text = page.read_text()
+        assert text.startswith(f"# {page.stem}: ")
+        assert re.findall(r"^## .*", text, re.MULTILINE) == PARTS, page
+        for part in re.split(r"^## .*\n", text, flags=re.MULTILINE):
+            assert len(part.strip()) > 20, page
+        wrong, right = re.findall(r"^```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[:2]
+        assert wrong != right, page
+
+
+def test_the_table_is_what_its_script_prints(script: ModuleType) -> None:
     assert (FOLDER / "README.md").read_text() == script.table()

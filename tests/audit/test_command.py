@@ -38,6 +38,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
     [
         (LIES, "Tensor a, Tensor b", "Tensor", 1, "SP101"),
         (PARTIAL, "Tensor(a!) a, Tensor b", "()", 1, "SP102"),
+        ("void op(at::Tensor a, at::Tensor b) { b.contiguous().copy_(a); }", "Tensor a, Tensor b", "()", 1, "'b', where it is contiguous, at "),
         ("at::Tensor op(at::Tensor a, at::Tensor b) { b.copy_(a); return b; }", "Tensor a, Tensor(a!) b", "Tensor", 1, "SP103"),
         ("at::Tensor op(at::Tensor a, at::Tensor b) { static at::Tensor t; t = a + b; return t; }", "Tensor a, Tensor b", "Tensor", 1, "SP104"),
         (HONEST, "Tensor a, Tensor! b", "()", 0, "1 right"),

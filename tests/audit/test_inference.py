@@ -83,6 +83,10 @@ TRAPS = {
     "by value": "void f(float x) { x = 1; }\nvoid op(at::Tensor a, at::Tensor b) { f(a.data_ptr<float>()[0]); f(b.data_ptr<float>()[0]); }",
     "moved pointer": "void op(at::Tensor a, at::Tensor b) { auto p = a.data_ptr<float>(); p += 4; ++p; float x = *p + *b.data_ptr<float>(); }",
     "swapped": "void op(at::Tensor a, at::Tensor b) { auto p = a.data_ptr<float>(); auto q = b.data_ptr<float>(); std::swap(p, q); float x = *p + *q; }",
+    "sum of views": "void op(at::Tensor a, at::Tensor b) { auto y = a.narrow(0, 1, 2); auto z = (y - y[1]).pow_(2); auto w = (b.select(0, 1) + y).zero_(); }",
+    "sorted copies": "void op(at::Tensor a, at::Tensor b) { auto s = at::sort(a); auto t = torch::fill(b, 3); }",
+    "copied into a vector": "std::vector<float> f(const at::Tensor& t) { auto d = t.data_ptr<float>(); return std::vector<float>(d, d + t.numel()); }\n"
+    "void op(at::Tensor a, at::Tensor b) { auto v = f(a); v[0] = 1; v.push_back(2); auto w = f(b); std::sort(w.begin(), w.end()); }",
     "shadow": "void op(at::Tensor a, at::Tensor b) { auto f = [](std::vector<float> b) { b[0] = 1; }; float x = a.data_ptr<float>()[0] + b.data_ptr<float>()[0]; }",
     "commented": "void op(at::Tensor a, at::Tensor b) { float x = a.data_ptr<float>()[0] + b.data_ptr<float>()[0]; /* a.zero_(); */ // b.zero_();\n }",
     "disabled": "void op(at::Tensor a, at::Tensor b) { float x = a.data_ptr<float>()[0] + b.data_ptr<float>()[0];\n#if 0\n a.zero_(); b.zero_();\n#endif\n }",
@@ -98,7 +102,7 @@ def test_no_write_is_invented(tmp_path: Path, trap: str) -> None:
 UNKNOWN = {
     "vendor library": "void op(at::Tensor a, at::Tensor b) { cublasGemmEx(handle, a.data_ptr(), b.data_ptr()); }",
     "declared only": "void far(float* x, float* y);\nvoid op(at::Tensor a, at::Tensor b) { far(a.data_ptr<float>(), b.data_ptr<float>()); }",
-    "a copy, perhaps": "void op(at::Tensor a, at::Tensor b) { a.contiguous().data_ptr<float>()[0] = 1; b.contiguous().zero_(); }",
+    "a copy, perhaps": "void op(at::Tensor a, at::Tensor b) { a.to(at::kFloat).data_ptr<float>()[0] = 1; b.cpu().zero_(); }",
     "address kept": "void keep(float** table, float* x) { table[0] = x; }\nvoid op(at::Tensor a, at::Tensor b) { auto t = at::empty({2}); keep((float**)b.data_ptr(), a.data_ptr<float>()); run(b); }",
     "a pointer to write through": "struct Out { float* p; };\nvoid use(const float* x, Out o) { if (x[0]) launch(); }\n"
     "void op(at::Tensor a, at::Tensor b) { use(a.const_data_ptr<float>(), {a.mutable_data_ptr<float>()}); use(b.const_data_ptr<float>(), {b.mutable_data_ptr<float>()}); }",

@@ -1,0 +1,63 @@
+"""Each finding leads to a page that exists: in text, in SARIF, for the commands that judge."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import trees
+
+from schema_patch import cli, sarif
+from schema_patch.model import Finding, Location, Report
+
+ROOT = Path(__file__).parents[2]
+LIES = "at::Tensor op(at::Tensor a, at::Tensor b) { b.copy_(a); return b; }"
+KNOWN = """#include <torch/library.h>
+TORCH_LIBRARY(custom_esimd_kernels_vllm, m) {
+  m.def("esimd_rms_norm(Tensor input, Tensor output, Tensor weight, float eps) -> Tensor");
+}
+"""
+
+
+def pages(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^([A-Z]{2}\d{3}): see (\S+)$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("command", [["audit", "--no-cache"], ["check"]])
+def test_text_names_the_page_of_each_code_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    (tmp_path / "op.cpp").write_text(KNOWN if command == ["check"] else trees.source(LIES, returns="Tensor"))
+    assert cli.main([*command, "--strict", str(tmp_path)]) == 1
+    shown = capsys.readouterr()
+    found = set(re.findall(r": (?:error|warning): ([A-Z]{2}\d{3})", shown.out))
+    assert found
+    assert pages(shown.err).keys() == found
+    assert all((ROOT / page).is_file() for page in pages(shown.err).values())
+
+
+def test_nothing_is_linked_where_nothing_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "op.cpp").write_text(
+        trees.source("void op(at::Tensor a, at::Tensor b) { b.copy_(a); }", "Tensor a, Tensor! b")
+    )
+    assert cli.main(["audit", "--no-cache", str(tmp_path)]) == 0
+    assert pages(capsys.readouterr().err) == {}
+
+
+def test_sarif_rules_say_what_they_are_and_where_it_is_told() -> None:
+    findings = tuple(Finding(code, Location("a.cpp", 1, 1), "op", "so") for code in sarif.rules())
+    document = json.loads(sarif.sarif(Report(findings=findings)))
+    rules = document["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == list(sarif.rules())
+    for rule in rules:
+        said = sarif.rules()[rule["id"]]
+        assert rule["shortDescription"]["text"] == re.sub(r" \((warning|note)\)$", "", said)
+        assert re.fullmatch(r"\S.*[^.]\.", rule["fullDescription"]["text"])
+        level = rule["defaultConfiguration"]["level"]
+        assert level == ("warning" if said.endswith("(warning)") else "note" if said.endswith("(note)") else "error")
+        (page,) = re.findall(r"docs/codes/\w+\.md", rule["help"]["text"])
+        assert (ROOT / page).read_text().startswith(f"# {rule['id']}: ")
+        assert f"({page})" in rule["help"]["markdown"]
+        assert "helpUri" not in rule  # must be absolute (SARIF 2.1.0, 3.49.12), and the project has no address

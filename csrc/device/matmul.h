@@ -52,12 +52,13 @@ void inner_products(const float* activations, int64_t pitch, int64_t N, int64_t 
   store(lane % kTokens, n, sum, n < N);
 }
 
-// Many tokens: each lane has tokens of its own, and takes every k of some weight rows, which wait decoded in local
-// memory. One sub-group a work-group.
+// Many tokens: each lane has tokens of its own, and takes every k from `begin` to `end` of some weight rows, which wait
+// decoded in local memory. One sub-group a work-group.
 // activations [K in the row's order, pitch]: the tokens of this work-group are the first Tile::kTokens of each line.
-template <typename Row, typename Tile, typename RowOf, typename Store>
-void outer_products(const float* activations, int64_t pitch, int64_t N, int64_t K, int64_t row_block, RowOf row_of,
-                    Store store) {
+// `start(token, n)` is what the sum begins with.
+template <typename Row, typename Tile, typename RowOf, typename Start, typename Store>
+void outer_products(const float* activations, int64_t pitch, int64_t N, int64_t K, int64_t begin, int64_t end,
+                    int64_t row_block, RowOf row_of, Start start, Store store) {
   constexpr int kPerLane = Tile::kPerLane;
   constexpr int kRows = Tile::kRows;
   const auto group = this_item().get_group();
@@ -70,8 +71,14 @@ void outer_products(const float* activations, int64_t pitch, int64_t N, int64_t 
 #pragma unroll
   for (int r = 0; r < kRows; ++r) rows[r] = row_of(first_row + r < N ? first_row + r : N - 1);
 
-  float sums[kRows][kPerLane] = {};
-  for (int64_t begin = 0; begin < K; begin += kStep) {
+  float sums[kRows][kPerLane];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int v = 0; v < kPerLane; ++v)
+      sums[r][v] = start(v * kSubGroupSize + lane, first_row + r < N ? first_row + r : N - 1);
+  }
+  for (; begin < end; begin += kStep) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       float scale = 1.0f;

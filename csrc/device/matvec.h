@@ -1,8 +1,8 @@
 // Activations times decoded weight rows for one token, or for the few tokens of an expert. More tokens: see matmul.h.
 //
 // A kernel supplies three things: `activation(token, k)`, the fp32 input (a load, or a norm on the way); `row_of(n)`,
-// the weight row of output n (see weights.h); `store(token, n, sum, wanted)`, the scale, rounding and place of a result.
-// All lanes of a sub-group call it, each with a sum of its own; one that is not wanted has no place.
+// the weight row of output n (see weights.h); `store(token, n, sum, wanted)`, the scale, rounding and place of a
+// result. All lanes of a sub-group call it, each with a sum of its own; one that is not wanted has no place.
 #pragma once
 
 #include "sums.h"

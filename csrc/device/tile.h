@@ -25,6 +25,7 @@ struct ManyTokens {
   static constexpr int kPerLane = kEach;
   static constexpr int kTokens = kEach * kSubGroupSize;
   static constexpr int kRows = kEach == 4 ? 6 : 8;
+  static constexpr int kDepth = 4096;  // elements of each token that one launch goes through: what a cache can hold
 };
 
 inline constexpr int kElementwise = 1024;  // elements of one work-group where each stands alone

@@ -4,6 +4,7 @@
 
 #include <ATen/ceil_div.h>
 
+#include <algorithm>
 #include <string>
 
 #include "device/tile.h"
@@ -25,52 +26,75 @@ void check_output(const Checks& check, const at::Tensor& output, const Sizes& si
 
 namespace {
 
-// How several tokens are multiplied: the tile, and where a token and an element of it lie once laid out.
-struct Plan {
-  std::string kernel;
-  int64_t tokens;  // of a tile
-  int64_t rows;    // of a work-group
-  int64_t group_size;
-  bool each_lane_has_tokens;
-};
+std::string name(const char* kernel, const Kind& kind, const char* more = "") {
+  return std::string("gemm/") + kernel + "<" + kind.row + ", " + kind.scale + more + ">";
+}
 
-Plan plan(const Kind& kind, int64_t M) {
-  const std::string types = std::string(kind.row) + ", " + kind.scale;
-  if (M <= 2 * FewTokens::kTokens)
-    return {"gemm/few_tokens<" + types + ">", FewTokens::kTokens, kSubGroups * FewTokens::kRows, kGroupSize, false};
-  if (M <= ManyTokens<2>::kTokens)
-    return {"gemm/many_tokens<" + types + ", 2>", ManyTokens<2>::kTokens, ManyTokens<2>::kRows, kSubGroupSize, true};
-  return {"gemm/many_tokens<" + types + ", 4>", ManyTokens<4>::kTokens, ManyTokens<4>::kRows, kSubGroupSize, true};
+// The activations as one of the kernels leaves them that lay them out: [lines, pitch] fp32.
+at::Tensor lay_out(const char* kernel_name, const Kind& kind, Range range, const at::Tensor& input, const Sizes& sizes,
+                   int64_t lines, int64_t pitch) {
+  const at::Tensor activations = input.new_empty({lines, pitch}, input.options().dtype(at::kFloat));
+  nd_launch(queue(input), range, kernel(std::string("gemm/") + kernel_name + "<" + kind.order + ">"),
+            input.const_data_ptr(), activations.mutable_data_ptr(), sizes.M, sizes.K,
+            at::ceil_div<int64_t>(sizes.K, kStep), pitch);
+  return activations;
+}
+
+void one_token(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
+               const at::Tensor& output, const Sizes& sizes) {
+  const int64_t groups = at::ceil_div<int64_t>(sizes.N, kSubGroups * OneToken::kRows);
+  nd_launch(queue(input), {groups, kGroupSize}, kernel(name("one_token", kind)), input.const_data_ptr(),
+            weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), sizes.N, sizes.K);
+}
+
+void few_tokens(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
+                const at::Tensor& output, const Sizes& sizes) {
+  const auto& [M, N, K] = sizes;
+  const int64_t token_blocks = at::ceil_div<int64_t>(M, FewTokens::kTokens);
+  const int64_t tokens = token_blocks * FewTokens::kTokens;
+  // A pitch that is a power of two would put all tokens into the same few sets of a cache.
+  const int64_t pitch = at::ceil_div<int64_t>(K, kStep) * kStep + kSubGroupSize;
+  const at::Tensor activations =
+      lay_out("lines_of_tokens", kind, {tokens, kGroupSize}, input, sizes, tokens, pitch);
+  const int64_t row_blocks = at::ceil_div<int64_t>(N, kSubGroups * FewTokens::kRows);
+  nd_launch(queue(input), {row_blocks * token_blocks, kGroupSize}, kernel(name("few_tokens", kind)),
+            activations.const_data_ptr(), weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M,
+            N, K, token_blocks, pitch);
+}
+
+template <typename Tile>
+void many_tokens(const char* tile, const Kind& kind, const at::Tensor& input, const at::Tensor& weight,
+                 const at::Tensor& scale, const at::Tensor& output, const Sizes& sizes) {
+  const auto& [M, N, K] = sizes;
+  const int64_t token_blocks = at::ceil_div<int64_t>(M, Tile::kTokens);
+  const int64_t tokens = token_blocks * Tile::kTokens;
+  const int64_t steps = at::ceil_div<int64_t>(K, kStep);
+  const at::Tensor activations = lay_out("columns_of_tokens", kind, {tokens / kSubGroupSize * steps, kSubGroupSize},
+                                         input, sizes, steps * kStep, tokens);
+  const at::Tensor partial = input.new_empty({K > Tile::kDepth ? N : 0, tokens}, input.options().dtype(at::kFloat));
+  int64_t begin = 0;
+  do {
+    nd_launch(queue(input), {at::ceil_div<int64_t>(N, Tile::kRows) * token_blocks, kSubGroupSize},
+              kernel(name("many_tokens", kind, tile)), activations.const_data_ptr(), weight.const_data_ptr(),
+              scale.const_data_ptr(), output.mutable_data_ptr(), partial.mutable_data_ptr(), M, N, K, begin,
+              std::min<int64_t>(begin + Tile::kDepth, K), token_blocks, tokens);
+    begin += Tile::kDepth;
+  } while (begin < K);
 }
 
 }  // namespace
 
 void run(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
          const at::Tensor& output, const Sizes& sizes) {
-  const auto& [M, N, K] = sizes;
-  if (M == 1) {
-    const std::string name = std::string("gemm/one_token<") + kind.row + ", " + kind.scale + ">";
-    nd_launch(queue(input), {at::ceil_div<int64_t>(N, kSubGroups * OneToken::kRows), kGroupSize}, kernel(name),
-              input.const_data_ptr(), weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), N, K);
-    return;
+  if (sizes.M == 1) {
+    one_token(kind, input, weight, scale, output, sizes);
+  } else if (sizes.M <= 2 * FewTokens::kTokens) {
+    few_tokens(kind, input, weight, scale, output, sizes);
+  } else if (sizes.M <= ManyTokens<2>::kTokens) {
+    many_tokens<ManyTokens<2>>(", 2", kind, input, weight, scale, output, sizes);
+  } else {
+    many_tokens<ManyTokens<4>>(", 4", kind, input, weight, scale, output, sizes);
   }
-
-  const Plan chosen = plan(kind, M);
-  const int64_t token_blocks = at::ceil_div(M, chosen.tokens);
-  const int64_t tokens = token_blocks * chosen.tokens;
-  const int64_t steps = at::ceil_div<int64_t>(K, kStep);
-  // A pitch that is a power of two would put all tokens into the same few sets of a cache.
-  const int64_t pitch = chosen.each_lane_has_tokens ? tokens : steps * kStep + kSubGroupSize;
-  const int64_t lines = chosen.each_lane_has_tokens ? steps * kStep : tokens;
-  const at::Tensor activations = input.new_empty({lines, pitch}, input.options().dtype(at::kFloat));
-  const Range range = chosen.each_lane_has_tokens ? Range{tokens / kSubGroupSize * steps, kSubGroupSize}
-                                                  : Range{tokens, kGroupSize};
-  const char* layout = chosen.each_lane_has_tokens ? "gemm/columns_of_tokens<" : "gemm/lines_of_tokens<";
-  nd_launch(queue(input), range, kernel(std::string(layout) + kind.order + ">"), input.const_data_ptr(),
-            activations.mutable_data_ptr(), M, K, steps, pitch);
-  nd_launch(queue(input), {at::ceil_div(N, chosen.rows) * token_blocks, chosen.group_size}, kernel(chosen.kernel),
-            activations.const_data_ptr(), weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M,
-            N, K, token_blocks, pitch);
 }
 
 }  // namespace gemm
@@ -99,8 +123,8 @@ at::Tensor gemm_fp8_pert(at::Tensor input, at::Tensor weight, at::Tensor weight_
   check.apart({{"output", output}}, {{"input", input}, {"weight", weight}, {"weight_scale", weight_scale}});
 
   const bool e5m2 = weight.scalar_type() == at::kFloat8_e5m2;
-  gemm::run({"InOrder", e5m2 ? "Fp8Row<E5M2Flush>" : "Fp8Row<E4M3>", "TensorScale"}, input, weight, weight_scale, output,
-            sizes);
+  gemm::run({"InOrder", e5m2 ? "Fp8Row<E5M2Flush>" : "Fp8Row<E4M3>", "TensorScale"}, input, weight, weight_scale,
+            output, sizes);
   return output;
 }
 

@@ -73,6 +73,7 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     for row in result.rows:
         result.checked.append(_checked(row))
         result.findings += findings(row)
+    result.checked += unread(whole, operators)
     python = audit_python.gather(paths, step)
     result.python = audit_python.judge(python, writes_of(result.rows))
     result.checked += [row.checked for row in result.python]
@@ -163,6 +164,8 @@ def findings(row: Row) -> list[Finding]:
     """What is wrong with one operator."""
     schema, operator = row.operator.schema, row.operator
     found: list[Finding] = []
+    if not operator.written:
+        return [_unwritten(row)] if row.judgement.verdict is Verdict.WRONG else []
     if row.judgement.code:
         planned = annotate.plan(schema, row.effect, Returns.ALIAS)
         edits = [edit for e in planned for edit in operator.text.edits(e.start, e.end, e.new)]
@@ -175,6 +178,22 @@ def findings(row: Row) -> list[Finding]:
             message = f"returns '{returned}' in place {position} as if it were a new tensor"
             found.append(Finding("SP103", operator.location, schema.op, message))
     return found
+
+
+def _unwritten(row: Row) -> Finding:
+    """A write, or a returned argument, where there is no schema that could tell of it."""
+    schema = row.operator.schema
+    text = annotate.apply(schema.text, annotate.plan(schema, row.effect, Returns.ALIAS))
+    message = f"no schema: torch infers one that declares no write, and it {row.judgement.reason}{evidence(row)}; "
+    return Finding("SP004", row.operator.location, schema.op, f'{message}write "{text}"')
+
+
+def unread(whole: tree.Tree, operators: Sequence[Operator]) -> list[Checked]:
+    """Operators that are registered without a schema, and whose function gives none that is sure."""
+    known = {operator.location for operator in operators}
+    reason = "no schema, and the types of its function are not known here"
+    named = (one for file in whole.files if file.source for one in file.source.unwritten)
+    return [Checked(u.op, u.location, "", Verdict.UNKNOWN, reason) for u in named if u.location not in known]
 
 
 def evidence(row: Row) -> str:

@@ -175,7 +175,7 @@ def fakes(python: Python, operators: Iterable[Operator]) -> list[Finding]:
             for key in {name, name.rpartition("::")[2]}:
                 by_name.setdefault(key, []).append(fake)
     found: list[Finding] = []
-    for operator in operators:
+    for operator in (one for one in operators if one.written):
         name = operator.schema.name.rpartition("::")[2]
         full = f"{operator.namespace}::{name}"
         mine = by_name.get(full) or ([] if operator.namespace else by_name.get(name, []))

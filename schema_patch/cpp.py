@@ -19,6 +19,7 @@ from tree_sitter import Language, Node, Parser
 from . import literals
 from .literals import MappedText, Unreadable
 from .model import Location, Span
+from .registered import Implementation, Problem, Registration, Source, Unwritten
 
 BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
 BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
@@ -37,66 +38,19 @@ FUNCTION_NODES = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Implementation:
-    """A function that `m.impl` or `m.def` binds to an operator; `span` is the expression that names it."""
-
-    op: str
-    namespace: str | None
-    location: Location
-    span: Span
-    kind: str  # "function", "lambda" or "other"
-    text: str
-    key: str = ""  # the dispatch key as far as it is written there: "CUDA", "Meta"
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """One `m.def` with a whole schema as its text."""
-
-    location: Location
-    macro: str
-    namespace: str | None
-    schema: MappedText
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that looks like a registration and cannot be mapped to bytes; `text` is what can be seen of it.
-
-    A fatal one means that the file itself cannot be believed (cut, or not C++).
-    """
-
-    location: Location
-    message: str
-    text: str = ""
-    fatal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What one file registers."""
-
-    registrations: tuple[Registration, ...] = ()
-    implementations: tuple[Implementation, ...] = ()
-    inferred: tuple[tuple[str, Location], ...] = ()  # m.def("name", fn): torch infers the schema, no text to edit
-    problems: tuple[Problem, ...] = ()
-    inert: tuple[Span, ...] = ()  # comments and pybind11 modules: nothing there registers an operator
-    prologue_end: int = 0  # behind the last #include at file scope before anything is registered
-
-
 @dataclass
 class _Found:
     registrations: list[Registration] = field(default_factory=list)
     implementations: list[Implementation] = field(default_factory=list)
-    inferred: list[tuple[str, Location]] = field(default_factory=list)
+    unwritten: list[Unwritten] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     inert: list[Span] = field(default_factory=list)
 
 
 def may_register(source: bytes) -> bool:
     """A cheap look: could this file register operators?"""
-    return (b"LIBRARY" in source or b"Library" in source) and (b"def" in source or b"impl" in source)
+    block = (b"LIBRARY" in source or b"Library" in source) and (b"def" in source or b"impl" in source)
+    return block or b"RegisterOperators" in source
 
 
 def read(source: bytes, path: str) -> Source:
@@ -105,7 +59,7 @@ def read(source: bytes, path: str) -> Source:
     reader.read()
     found = reader.found
     return Source(
-        tuple(found.registrations), tuple(found.implementations), tuple(found.inferred), tuple(found.problems),
+        tuple(found.registrations), tuple(found.implementations), tuple(found.unwritten), tuple(found.problems),
         tuple(found.inert), reader.prologue_end(),
     )  # fmt: skip
 
@@ -153,6 +107,7 @@ class _Reader:
 
     def read(self) -> None:
         covered: list[Span] = []
+        old = b"RegisterOperators" in self.source
         hidden: list[Span] = []  # comments, literals and macro bodies: what looks like a block there is none
         for node in _walk(self.root):
             if node.type == "function_definition" and self.is_block(node):
@@ -166,6 +121,8 @@ class _Reader:
                 hidden.append(Span(node.start_byte, node.end_byte))
                 if node.type == "comment":
                     self.found.inert.append(hidden[-1])
+            elif old and node.type == "call_expression":
+                self.read_old(node)
             elif node.type in ("preproc_def", "preproc_function_def"):
                 hidden.append(Span(node.start_byte, node.end_byte))
                 self.read_macro(node)
@@ -268,13 +225,26 @@ class _Reader:
         text = self.mapped(items)
         if text is None:
             return
-        if "(" not in text.text:
-            self.found.inferred.append((text.text.strip(), self.location(items[0].start_byte)))
-            return
-        self.found.registrations.append(Registration(self.location(items[0].start_byte), macro, namespace, text))
+        where = self.location(items[0].start_byte)
         function = self.function([n for n in items[1:] if "Tag::" not in self.text(n)])
+        if "(" not in text.text:
+            own, _, name = text.text.strip().rpartition("::")
+            made = self.implementation(name, own or namespace, function) if function else None
+            self.found.unwritten.append(Unwritten(where, own or namespace, text, made))
+            return
+        self.found.registrations.append(Registration(where, macro, namespace, text))
         if function:
-            self.implementation(text.text.split("(", 1)[0], namespace, function)
+            self.found.implementations.append(self.implementation(text.text.split("(", 1)[0], namespace, function))
+
+    def read_old(self, call: Node) -> None:
+        """`torch::RegisterOperators().op("ns::name", &function)`, which is older than the blocks."""
+        function, arguments = call.child_by_field_name("function"), call.child_by_field_name("arguments")
+        method = function.child_by_field_name("field") if function and function.type == "field_expression" else None
+        if not function or not arguments or not method or self.text(method) != "op":
+            return
+        if self.receiver(function).rpartition("::")[2] == "RegisterOperators":
+            items = [n for n in arguments.named_children if n.type != "comment"]
+            self.read_def(items, "RegisterOperators", None)
 
     def read_impl(self, items: list[Node], namespace: str | None, key: str) -> None:
         text = self.mapped(items)
@@ -285,17 +255,18 @@ class _Reader:
             words = " ".join(self.text(item) for item in items[1:] if item.type != "lambda_expression")
             own = DISPATCH_KEY.search(words)
             key = own[1] if own else key
-            self.implementation(text.text if text else "", namespace, function or items[-1], key, readable=readable)
+            name = text.text if text else ""
+            made = self.implementation(name, namespace, function or items[-1], key, readable=readable)
+            self.found.implementations.append(made)
 
     def implementation(
         self, op: str, namespace: str | None, node: Node, key: str = "", *, readable: bool = True
-    ) -> None:
+    ) -> Implementation:
         kind = self.kind(node) if readable else "other"
         own, _, name = op.strip().rpartition("::")
         span = Span(node.start_byte, node.end_byte)
         where = self.location(node.start_byte)
-        made = Implementation(name, own or namespace, where, span, kind, self.text(node), key)
-        self.found.implementations.append(made)
+        return Implementation(name, own or namespace, where, span, kind, self.text(node), key)
 
     def kind(self, node: Node) -> str:
         """Whether the expression is a constant that names a function, a lambda, or something else."""

@@ -23,6 +23,7 @@ from .annotate import Returns, TextEdit
 from .files import SourceFile
 from .model import Checked, Edit, Effect, Finding, Location, Report, Severity, Span, ToolError, Verdict
 from .pycalls import Gone
+from .registered import Implementation, Problem, Registration, Source
 from .rules import Judgement
 from .schema import Schema, SchemaError
 from .table import Table
@@ -34,7 +35,7 @@ GUARD = "SCHEMA_PATCH_DROP_RETURN"
 class Operator:
     """One registration whose schema parses, with what the table knows of it."""
 
-    registration: cpp.Registration
+    registration: Registration
     schema: Schema
     effect: Effect | None
     judgement: Judgement
@@ -49,7 +50,7 @@ class Unit:
     """One file as read, with its operators."""
 
     file: SourceFile
-    source: cpp.Source
+    source: Source
     operators: tuple[Operator, ...]
     findings: tuple[Finding, ...]
     errors: tuple[ToolError, ...]
@@ -91,7 +92,7 @@ def examine(file: SourceFile, table: Table) -> Unit:
     """Reads one file's registrations and judges each."""
     texts = strays.find(file.data, table.entries)
     if not texts and not cpp.may_register(file.data):
-        return Unit(file, cpp.Source(), (), (), ())
+        return Unit(file, Source(), (), (), ())
     source = cpp.read(file.data, file.path)
     operators: list[Operator] = []
     findings: list[Finding] = []
@@ -105,7 +106,7 @@ def examine(file: SourceFile, table: Table) -> Unit:
         operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
     errors = [ToolError(p.message, p.location) for p in source.problems if p.fatal]
     findings += [_unmapped(p, table) for p in source.problems if not p.fatal]
-    findings += [_inferred(op, where) for op, where in source.inferred if op.rpartition("::")[2] in table.entries]
+    findings += [_inferred(u.op, u.location) for u in source.unwritten if u.op in table.entries]
     read = {span.start for registration in source.registrations for span in registration.schema.spans}
     known = {finding.location for finding in findings}
     for at, op in strays.left_over(texts, read, source.inert):
@@ -200,16 +201,16 @@ def _wanted(
 
 def _wraps(
     units: Sequence[Unit], voided: set[tuple[str | None, str]]
-) -> tuple[dict[str, list[cpp.Implementation]], dict[tuple[str | None, str], ToolError]]:
+) -> tuple[dict[str, list[Implementation]], dict[tuple[str | None, str], ToolError]]:
     """The implementations to wrap, by file, for the operators that lose their return; and which cannot be."""
-    bound: dict[tuple[str | None, str], list[tuple[str, cpp.Implementation]]] = defaultdict(list)
+    bound: dict[tuple[str | None, str], list[tuple[str, Implementation]]] = defaultdict(list)
     for unit in units:
         for implementation in unit.source.implementations:
             for key in voided:
                 same = implementation.namespace in (None, key[0]) or key[0] is None
                 if implementation.op in (key[1], "") and same:
                     bound[key].append((unit.file.path, implementation))
-    wraps: dict[str, list[cpp.Implementation]] = defaultdict(list)
+    wraps: dict[str, list[Implementation]] = defaultdict(list)
     refused: dict[tuple[str | None, str], ToolError] = {}
     for key in sorted(voided, key=str):
         op, found = key[1], bound[key]
@@ -230,7 +231,7 @@ def _wraps(
 
 
 def _finish(
-    plan: Plan, units: Sequence[Unit], wanted: Wanted, wraps: dict[str, list[cpp.Implementation]], table: Table
+    plan: Plan, units: Sequence[Unit], wanted: Wanted, wraps: dict[str, list[Implementation]], table: Table
 ) -> None:
     """Puts the edits of each file together, and believes them only after reading the result."""
     for unit in units:
@@ -292,7 +293,7 @@ def _byte_edits(operator: Operator, text_edits: Iterable[TextEdit]) -> list[Edit
     return [edit for e in text_edits for edit in text.edits(e.start, e.end, e.new)]
 
 
-def _wrap_edits(unit: Unit, implementations: Collection[cpp.Implementation]) -> list[Edit]:
+def _wrap_edits(unit: Unit, implementations: Collection[Implementation]) -> list[Edit]:
     made: list[Edit] = []
     for implementation in implementations:
         start, end = implementation.span.start, implementation.span.end
@@ -314,7 +315,7 @@ def _judge(parsed: Schema, effect: Effect | None, table: Table) -> Judgement:
     return rules.judge(parsed, effect)
 
 
-def _unparsed(registration: cpp.Registration, error: SchemaError) -> Finding:
+def _unparsed(registration: Registration, error: SchemaError) -> Finding:
     text = registration.schema.text
     op = text.split("(", 1)[0].strip()
     if "{{" in text or "{%" in text:
@@ -331,7 +332,7 @@ def _location(file: SourceFile, offset: int) -> Location:
     return Location(file.path, file.data.count(b"\n", 0, offset) + 1, offset - line_start + 1)
 
 
-def _unmapped(problem: cpp.Problem, table: Table) -> Finding:
+def _unmapped(problem: Problem, table: Table) -> Finding:
     """A registration that cannot be read is an error where it may be one that the table knows."""
     known = next((name for name in table.entries if name in problem.text), "")
     return Finding("SP002", problem.location, known, problem.message, Severity.ERROR if known else Severity.WARNING)

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schema_patch.cpp import Implementation, Registration, Source
 from schema_patch.literals import MappedText
 from schema_patch.model import Location, Span
+from schema_patch.registered import Implementation, Registration, Source
 from schema_patch.schema import Schema, SchemaError, parse
 
 from .macros import closing, substitute
@@ -34,6 +34,7 @@ class Operator:
     text: MappedText
     implementations: tuple[Implementation, ...]
     fakes: tuple[Implementation, ...]  # those for Meta tensors
+    written: bool = True  # the schema stands in the source; if not, torch infers it, and `schema` is what it infers
 
     @property
     def op(self) -> str:

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from schema_patch import cpp
-from schema_patch.cpp import Source
+from schema_patch.registered import Source
 
 from .scan import FileIndex, scan
 
@@ -122,7 +122,8 @@ def digest_of(path: str, data: bytes) -> str:
 
 def registers(data: bytes) -> bool:
     """A cheap look: may there be a registration block in this file?"""
-    return (cpp.may_register(data) and b"LIBRARY" in data) or b"Library&" in data
+    named = b"LIBRARY" in data or b"RegisterOperators" in data
+    return (cpp.may_register(data) and named) or b"Library&" in data
 
 
 def _read(path: str, data: bytes) -> ReadFile:

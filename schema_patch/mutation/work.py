@@ -7,7 +7,7 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Sequence
 
-from . import models, operators
+from . import models, operators, unwritten
 from .flow import Summaries
 from .index import Index
 from .infer import Inference, Inferred
@@ -34,7 +34,8 @@ def operators_of(tree: Tree, index: Index) -> list[Operator]:
         for path in (file.index.path for file in tree.files if macros and file.index.registers)
         for implementation in operators.through_macros(index.text(path).data, path, macros)
     ]
-    return operators.match(sources, extra)
+    names = (one for _, source in sources for one in source.unwritten)
+    return [*operators.match(sources, extra), *unwritten.operators(names, index)]
 
 
 def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) -> list[Inferred]:

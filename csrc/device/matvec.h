@@ -16,6 +16,7 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
   constexpr int kChunk = kTokens == 1 ? 8192 : 1024;
   constexpr int kScales = Row::kScaled ? kChunk / kStep : 1;
   static_assert(kChunk % kStep == 0);
+  static_assert(sizeof(float) * (kTokens * kChunk + kSubGroups * kRows * kScales) <= 64 << 10);  // of local memory
 
   const auto group = this_item().get_group();
   const auto sub_group = this_item().get_sub_group();

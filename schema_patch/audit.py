@@ -18,11 +18,12 @@ from typing import Protocol
 
 from . import annotate, audit_python, files, patches, rules, table
 from .annotate import Returns
-from .model import Checked, Effect, Finding, Report, ToolError, Verdict
+from .model import Checked, Effect, Finding, Report, Severity, ToolError, Verdict
 from .mutation import tree, work
 from .mutation.index import Index
 from .mutation.infer import Answer, Inferred, Kind
 from .mutation.operators import Operator
+from .registered import Unwritten
 from .rules import Judgement
 from .schema import Schema
 
@@ -208,8 +209,11 @@ def evidence(row: Row) -> str:
 
 
 def _checked(row: Row) -> Checked:
-    operator = row.operator
-    return Checked(operator.op, operator.location, operator.schema.text, row.judgement.verdict, row.judgement.reason)
+    operator, judgement = row.operator, row.judgement
+    wrong = next((finding for finding in findings(row) if finding.severity is Severity.ERROR), None)
+    if wrong and judgement.verdict is not Verdict.WRONG:  # only what it returns beside the first value
+        judgement = Judgement(Verdict.WRONG, wrong.code, wrong.message)
+    return Checked(operator.op, operator.location, operator.schema.text, judgement.verdict, judgement.reason)
 
 
 def report(result: Audit) -> Report:
@@ -243,6 +247,11 @@ class InferredTable(table.Table):
     inferred: dict[tuple[str, tuple[str, ...]], Effect] = field(default_factory=dict)
     python: frozenset[str] = frozenset()  # operators that Python registers
     written: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by C++ operators: for Python that calls them
+    unwritten: dict[tuple[str, str, str], str] = field(default_factory=dict)  # schemas by path, operator and function
+
+    def schema_of(self, path: str, unwritten: Unwritten) -> str | None:
+        function = unwritten.implementation.text if unwritten.implementation else ""
+        return self.unwritten.get((path, unwritten.op, function))
 
     def effect(self, schema: Schema, namespace: str | None = None) -> Effect | None:
         known = super().effect(schema, namespace)
@@ -261,4 +270,11 @@ def inferred_table(known: table.Table, result: Audit) -> InferredTable:
             effects.setdefault(key, set()).add(row.effect)
     sure = {key: found.pop() for key, found in effects.items() if len(found) == 1}
     python = frozenset(row.checked.op for row in result.python)
-    return InferredTable(known.namespaces, known.entries, known.recognised, sure, python, writes_of(result.rows))
+    unwritten = {
+        (o.location.path, o.op, o.implementations[0].text): o.schema.text
+        for o in (row.operator for row in result.rows)
+        if not o.written
+    }
+    return InferredTable(
+        known.namespaces, known.entries, known.recognised, sure, python, writes_of(result.rows), unwritten
+    )

@@ -104,9 +104,18 @@ def examine(file: SourceFile, table: Table) -> Unit:
             continue
         effect = table.effect(parsed, registration.namespace)
         operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
+    for unwritten in source.unwritten:
+        text = table.schema_of(file.path, unwritten)
+        if text:
+            registration = unwritten.registration(text)
+            parsed = schema.parse(registration.schema.text)
+            effect = table.effect(parsed, unwritten.namespace)
+            operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
+        elif unwritten.op in table.entries:
+            findings.append(_inferred(unwritten.op, unwritten.location))
+    operators.sort(key=lambda o: (o.registration.location.line, o.registration.location.column))
     errors = [ToolError(p.message, p.location) for p in source.problems if p.fatal]
     findings += [_unmapped(p, table) for p in source.problems if not p.fatal]
-    findings += [_inferred(u.op, u.location) for u in source.unwritten if u.op in table.entries]
     read = {span.start for registration in source.registrations for span in registration.schema.spans}
     known = {finding.location for finding in findings}
     for at, op in strays.left_over(texts, read, source.inert):
@@ -290,6 +299,9 @@ def _proved(before: Unit, after: Unit, rows: Wanted) -> tuple[Change, ...]:
 
 def _byte_edits(operator: Operator, text_edits: Iterable[TextEdit]) -> list[Edit]:
     text = operator.registration.schema
+    if operator.registration.named_only:
+        end = len(text.spans)
+        return text.edits(end, end, annotate.apply(text.text, text_edits)[end:]) if text_edits else []
     return [edit for e in text_edits for edit in text.edits(e.start, e.end, e.new)]
 
 

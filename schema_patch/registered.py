@@ -29,6 +29,7 @@ class Registration:
     macro: str
     namespace: str | None
     schema: MappedText
+    named_only: bool = False  # only the name stands in the file; the rest of `schema` is what torch infers
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class Unwritten:
     @property
     def op(self) -> str:
         return self.name.text.strip().rpartition("::")[2]
+
+    def registration(self, schema: str) -> Registration:
+        """As if the inferred schema stood behind the name."""
+        text = MappedText(self.name.text + schema[schema.index("(") :], self.name.spans)
+        return Registration(self.location, "", self.namespace, text, named_only=True)
 
 
 @dataclass(frozen=True, slots=True)

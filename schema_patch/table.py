@@ -9,6 +9,7 @@ from importlib import resources
 import msgspec
 
 from .model import Effect, ToolError
+from .registered import Unwritten
 from .schema import Schema
 
 
@@ -52,6 +53,10 @@ class Table:
         written = {*entry.writes, *entry.inplace}
         writes = tuple(name for name in entry.arguments if name in written)
         return Effect(schema.op, writes, entry.returns, "operator table")
+
+    def schema_of(self, path: str, unwritten: Unwritten) -> str | None:  # noqa: ARG002  an inferred table knows
+        """The schema that torch infers of an operator that has none in the source, where that is known."""
+        return None
 
     @property
     def all_namespaces(self) -> tuple[str, ...]:

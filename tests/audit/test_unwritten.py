@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from schema_patch import audit, cpp
+from schema_patch import audit, cli, cpp
 from schema_patch.model import Verdict
 from schema_patch.mutation import unwritten
 
@@ -26,6 +26,14 @@ static auto registry = torch::RegisterOperators()
     .op("old::fill", &k::fill)
     .op("old::whole(Tensor out, float value) -> ()", &k::fill);
 """
+
+
+FIXED = {
+    'm.def("fill", ': 'm.def("fill(Tensor(a!) out, float value) -> ()", ',
+    'm.def("twice", ': 'm.def("twice(Tensor(a!) x) -> Tensor(a!)", ',
+    '.op("old::fill", ': '.op("old::fill(Tensor(a!) out, float value) -> ()", ',
+    '"old::whole(Tensor out, ': '"old::whole(Tensor(a!) out, ',
+}
 
 
 @pytest.fixture
@@ -59,6 +67,21 @@ def test_what_only_reads_is_right_and_what_cannot_be_told_is_unknown(result):
 def test_a_whole_schema_of_the_old_kind_is_judged_like_any_other(result):
     (finding,) = (f for f in result.findings if f.op == "whole" and f.code == "SP101")
     assert finding.fixable
+
+
+def test_apply_writes_the_schema_behind_the_name(tmp_path):
+    path = tmp_path / "ops.cpp"
+    path.write_text(SOURCE)
+    assert cli.main(["apply", "--infer", str(tmp_path)]) == 0
+    expected = SOURCE
+    for old, new in FIXED.items():
+        assert expected.count(old) == 1
+        expected = expected.replace(old, new)
+    assert path.read_text() == expected
+    assert cli.main(["apply", "--infer", str(tmp_path)]) == 0
+    assert path.read_text() == expected
+    assert cli.main(["revert", str(tmp_path)]) == 0
+    assert path.read_text() == SOURCE
 
 
 def test_the_schema_is_one_that_torch_parses(result):

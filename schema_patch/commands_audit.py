@@ -99,7 +99,9 @@ def _against(report: Report, baseline: str) -> Report:
 
 
 def _unknown(result: Audit) -> None:
+    from .mutation.infer import Kind
+
     for row in result.rows:
         for answer in row.inferred.answers:
-            if answer.reason:
+            if answer.kind is Kind.UNKNOWN:
                 click.echo(f"{row.operator.location}: unknown: {row.operator.op}: '{answer.name}' {answer.reason}")

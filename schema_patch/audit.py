@@ -82,6 +82,7 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     result.findings += audit_python.fakes(python, operators)
     result.checked += patches.read(paths)
     result.sources = {place: index.text(place).data for place in {o.location.path for o in operators}} | python.data
+    result.errors += [*whole.errors, *python.errors]
     for file in whole.files:
         # A template of another language (Jinja) is no C++ yet; what it makes is what can be audited.
         if file.source and b"{%" not in index.text(file.index.path).data:
@@ -176,7 +177,7 @@ def findings(row: Row) -> list[Finding]:
     for position, returned in enumerate(row.inferred.returns[1:], 1):
         argument = next((arg for arg in schema.args if arg.name == returned), None)
         if argument and not argument.type.sets & schema.returns[position].type.sets:
-            message = f"returns '{returned}' in place {position} as if it were a new tensor"
+            message = f"returns '{returned}' in place {position} as if it were a new tensor (to be put right by hand)"
             found.append(Finding("SP103", operator.location, schema.op, message))
     return found
 

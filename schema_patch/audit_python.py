@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from . import annotate, files, pyedits, pyflow, pyregs
 from .literals import Unreadable
-from .model import Checked, Edit, Finding, Location, Severity, Verdict
+from .model import Checked, Edit, Finding, Location, Severity, ToolError, Verdict
 from .mutation.infer import Answer, Kind
 from .mutation.operators import Operator
 from .pyregs import Fake, PyOperator, PySource
@@ -28,6 +28,7 @@ class Python:
     sources: list[PySource] = field(default_factory=list)
     data: dict[str, bytes] = field(default_factory=dict)
     files: int = 0
+    errors: list[ToolError] = field(default_factory=list)
 
 
 def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
@@ -35,12 +36,16 @@ def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
     found = Python()
     for root in paths:
         for path in _find(root):
-            with open(path, "rb") as stream:
-                data = stream.read()
+            try:
+                with open(path, "rb") as stream:
+                    data = stream.read()
+            except OSError as error:
+                found.errors.append(ToolError(f"cannot read: {error.strerror}", path))
+                continue
             found.files += 1
             step(path)
             source = pyregs.read(data, path) if pyregs.may_register(data) else None
-            if source and (source.operators or source.fakes or source.implemented):
+            if source and (source.operators or source.fakes or source.implemented or source.perhaps):
                 found.sources.append(source)
                 found.data[path] = data
     return found
@@ -79,7 +84,7 @@ def judge(python: Python, known: Writes) -> list[PyRow]:
             home, name = source, operator.function
             if not name and operator.name in implemented:
                 home, name = implemented[operator.name]
-            function = home.functions.get(name)
+            function = source.decorated.get(operator.location) or home.functions.get(name)
             if function is None:
                 found.append(PyRow(operator, _checked(operator, Verdict.UNKNOWN, "its function is not in this file")))
                 continue
@@ -125,7 +130,8 @@ def _judged(
 ) -> PyRow:
     schema, declares = _declared(operator)
     if schema is not None:  # by position: a function may call its parameters otherwise
-        answers = dict(zip((arg.name for arg in schema.args), answers.values(), strict=False))
+        pairs = zip(schema.args, answers.values(), strict=False)
+        answers = {arg.name: answer for arg, answer in pairs if arg.type.is_tensor}
     written = [name for name, answer in answers.items() if answer.kind is Kind.WRITTEN]
     missing = [name for name in written if name not in (declares or ())]
     chains = "; ".join(f"'{n}' at {answers[n].chain[0][0]}:{answers[n].chain[0][1]}" for n in missing)
@@ -169,6 +175,7 @@ def _tensors(function: ast.FunctionDef, names: Iterable[str]) -> None:
 def fakes(python: Python, operators: Iterable[Operator]) -> list[Finding]:
     """Operators of C++ without a fake, and fakes that take something else than their schema says."""
     by_name: dict[str, list[Fake]] = {}
+    perhaps = set[str]().union(*(source.perhaps for source in python.sources))
     for source in python.sources:
         for fake in source.fakes:
             name = fake.name.partition(".")[0]
@@ -180,11 +187,13 @@ def fakes(python: Python, operators: Iterable[Operator]) -> list[Finding]:
         full = f"{operator.namespace}::{name}"
         mine = by_name.get(full) or ([] if operator.namespace else by_name.get(name, []))
         composite = any("Composite" in i.key for i in operator.implementations)
-        if not mine and not operator.fakes and not composite and python.files:
+        # torch makes one itself for an operator that only writes and says so.
+        trivial = bool(operator.schema.writes) and not operator.schema.returns
+        if not (mine or operator.fakes or composite or trivial or name in perhaps) and python.files:
             message = "no fake: torch.compile cannot trace a call of it (torch.library.register_fake)"
             found.append(Finding("SP107", operator.location, operator.op, message, Severity.WARNING))
-        for fake in mine:
-            found += _compare(operator, fake)
+        if len({fake.name for fake in mine}) == 1:  # else they may be those of several operators of one name
+            found += [finding for fake in mine for finding in _compare(operator, fake)]
     return found
 
 
@@ -198,6 +207,11 @@ def _compare(operator: Operator, fake: Fake) -> list[Finding]:
     if not needed <= len(schema.args) <= len(fake.parameters):
         takes = f"{needed} to {len(fake.parameters)}" if needed < len(fake.parameters) else str(needed)
         message = f"the fake takes {takes} arguments, the schema at {operator.location} has {len(schema.args)}"
+        # torch does not hand on what is as it is by default.
+        often = all(arg.default is not None for arg in schema.args[len(fake.parameters) :])
+        if often and needed <= len(schema.args):
+            message += f": a call that gives '{schema.args[len(fake.parameters)].name}' fails"
+            return [Finding("SP108", where, op, message, Severity.WARNING)]
         return [Finding("SP108", where, op, message)]
     found = []
     for arg, (name, default) in zip(schema.args, fake.parameters, strict=False):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .console import FORMAT, STRICT, progress, show
+from .console import FORMAT, STRICT, progress, show, show_errors
 from .console import strict as strict_report
-from .model import Report, Severity, ToolError, Verdict
+from .model import Report, ToolError, Verdict
 
 if TYPE_CHECKING:
     from .audit import Audit, InferredTable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--baseline", metavar="FILE", help="Accept the findings that this file lists; only new ones count.")
-@click.option("--write-baseline", metavar="FILE", help="Accept what is found now: write it there. Exit code 0.")
+@click.option("--write-baseline", metavar="FILE", help="Accept what is found now: write it there.")
 @click.option("--no-cache", is_flag=True, help="Read every file anew, and remember nothing.")
 @STRICT
 @FORMAT
@@ -32,8 +32,8 @@ def audit(
     """Infer from C++ what each operator writes and returns, and compare its schema. Writes nothing.
 
     Each finding comes with the chain of places from the argument to the store. What could not be followed is unknown,
-    never a finding; --strict lists it, and counts warnings. A comment `// schema-patch: ignore[SP101] why` on the line
-    before an operator accepts a finding.
+    never a finding; --strict lists it, and counts warnings. A comment `// schema-patch: ignore[SP101] why` above an
+    operator's registration accepts a finding.
     """
     from . import audit as work
     from . import suppress
@@ -44,10 +44,10 @@ def audit(
     kept, suppressed = suppress.apply(report.findings, result.sources)
     report = replace(report, findings=tuple(kept))
     if write_baseline:
-        errors = [f for f in report.findings if f.severity is Severity.ERROR]
-        Path(write_baseline).write_bytes(suppress.write(errors, write_baseline))
-        click.echo(f"{len(errors)} findings accepted in {write_baseline}", err=True)
-        return 2 if report.errors else 0
+        Path(write_baseline).write_bytes(suppress.write(report.failed, write_baseline))
+        click.echo(f"accepted in {write_baseline}: {len(report.failed)} of {len(report.findings)} findings", err=True)
+        show_errors(report.errors)
+        return 2 if report.exit_code == 2 else 0
     if baseline:
         report = _against(report, baseline)
     if suppressed:

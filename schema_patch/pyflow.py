@@ -1,7 +1,8 @@
 """Which parameters a Python function writes: in-place methods, `out=`, item assignment, torch.ops, Triton's tl.store.
 
-The three answers of mutation/infer.py, over one file. A call that leaves the file is unknown, unless it is torch's own
-or an operator of which `known` says what it writes. Knows syntax trees only; runs nothing.
+The three answers of mutation/infer.py, over one file, statement by statement: a name stands for what it was last
+assigned, and where branches meet, for what it was in either. A call that leaves the file is unknown, unless it is
+torch's own or an operator of which `known` says what it writes. What expressions mean is in pyvalues.py.
 """
 
 from __future__ import annotations
@@ -10,32 +11,19 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from .mutation.infer import Answer, Kind
+from .pyvalues import LIST, NOTHING, Flow, Found, Value, Values, names_of, parameters
 
-VIEWS = frozenset(
-    "view unsqueeze squeeze select narrow transpose t permute expand expand_as as_strided detach flatten_view "
-    "view_as unflatten swapaxes movedim unbind chunk split T mT data real diagonal unfold".split()
-)
-NOT_IN_PLACE = frozenset({"requires_grad_", "resize_", "set_", "retain_grad_", "__init__", "share_memory_"})
-PURE = frozenset(
-    "torch F math np len int float bool str isinstance range min max abs sum print tuple list zip enumerate triton "
-    "cdiv functional empty_like getattr hasattr type id repr sorted assert_close logger warnings".split()
-)
-MAPPED = frozenset({"make_block_ptr", "advance", "to", "make_tensor_descriptor", "multiple_of", "max_contiguous"})
-STORES = frozenset(
-    "store atomic_add atomic_max atomic_min atomic_xchg atomic_cas atomic_or atomic_and atomic_xor".split()
-)
 Writes = Mapping[str, Sequence[int]]  # operator -> positions of the arguments that it writes
-Found = tuple[str, int, str]  # "written" or "unknown", line, why
 
 
 def answers(
     function: ast.FunctionDef, path: str, functions: Mapping[str, ast.FunctionDef], known: Writes
 ) -> dict[str, Answer]:
     """What happens to each parameter of a function."""
-    effects = _Flow(functions, known).of(function)
+    effects = _Flow(functions, known).of(function).effects
     result = {}
-    for name in _names(function):
-        found = effects.get(name, [])
+    for name in parameters(function):
+        found = sorted(effects.get(name, ()), key=lambda item: item[1:])
         written = [line for kind, line, _ in found if kind == "written"]
         unknown = [(line, why) for kind, line, why in found if kind == "unknown"]
         if written:
@@ -47,147 +35,132 @@ def answers(
     return result
 
 
-def _names(function: ast.FunctionDef) -> list[str]:
-    arguments = function.args
-    return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+class _Flow(Flow):
+    """The functions of one file, each read once; recursion is cut."""
 
-
-def _dotted(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-class _Flow:
     def __init__(self, functions: Mapping[str, ast.FunctionDef], known: Writes) -> None:
         self.functions = functions
         self.known = known
-        self.done: dict[str, dict[str, list[Found]]] = {}
+        self.done: dict[ast.FunctionDef, Found] = {}
 
-    def of(self, function: ast.FunctionDef) -> dict[str, list[Found]]:
-        """The effects on each parameter; each function once, recursion cut."""
-        if function.name not in self.done:
-            self.done[function.name] = {}
-            one = _One(self, function)
+    def of(self, function: ast.FunctionDef) -> Found:
+        if function not in self.done:
+            self.done[function] = Found()
+            one = _Statements(self, function)
             one.run()
-            self.done[function.name] = one.effects
-        return self.done[function.name]
+            self.done[function] = one.found
+        return self.done[function]
 
 
-class _One:
-    """One function."""
-
-    def __init__(self, flow: _Flow, function: ast.FunctionDef) -> None:
-        self.flow = flow
-        self.function = function
-        self.names = {name: {name} for name in _names(function)}
-        self.effects: dict[str, list[Found]] = {}
+class _Statements(Values):
+    """The statements of one function, in order."""
 
     def run(self) -> None:
-        for _ in range(2):  # a name may be used in a loop before its last assignment
-            for node in ast.walk(self.function):
-                if isinstance(node, ast.Assign):
-                    self.assign(node.targets, node.value)
-                elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                    self.assign([node.target], node.value)
-        for node in ast.walk(self.function):
-            if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Subscript):
-                        self.effect("written", self.roots(target.value), node.lineno)
-            if isinstance(node, ast.Call):
-                self.call(node)
+        self.block(self.function.body)
 
-    def assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
-        for target in targets:
-            if isinstance(target, ast.Name):
-                roots = self.roots(value)
-                if roots:
-                    self.names[target.id] = self.names.get(target.id, set()) | roots
-            elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-                for one, other in zip(target.elts, value.elts, strict=True):
-                    self.assign([one], other)
+    def block(self, body: Sequence[ast.stmt]) -> bool:
+        """Executes statements; whether what follows them is reached."""
+        for statement in body:
+            method = getattr(self, f"do_{type(statement).__name__}", None)
+            if method is None:
+                self.other(statement)
+            elif method(statement) is False:
+                return False
+        return True
 
-    def roots(self, node: ast.expr) -> set[str]:
-        """The parameters that an expression shares memory with."""
-        if isinstance(node, ast.Name):
-            return self.names.get(node.id, set())
-        if isinstance(node, ast.Subscript):
-            return self.roots(node.value)
-        if isinstance(node, ast.Attribute):
-            return self.roots(node.value) if node.attr in VIEWS else set()
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) and self.triton:
-            return self.roots(node.left) | self.roots(node.right)
-        if isinstance(node, ast.IfExp):
-            return self.roots(node.body) | self.roots(node.orelse)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name = node.func.attr
-            if name in VIEWS or (name.endswith("_") and not name.endswith("__")):
-                return self.roots(node.func.value)
-            if name in MAPPED and self.triton:
-                arguments = [*node.args, *(k.value for k in node.keywords if k.arg in ("base", None))]
-                return self.roots(node.func.value) | (self.roots(arguments[0]) if arguments else set())
-        return set()
+    def other(self, statement: ast.stmt) -> None:
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.expr):
+                self.value(child)
 
-    @property
-    def triton(self) -> bool:
-        return any("jit" in ast.unparse(decorator) for decorator in self.function.decorator_list)
+    def branches(self, *bodies: Sequence[ast.stmt]) -> bool:
+        """One of these is executed; names are afterwards what they are in any that goes on."""
+        before, after, reached = dict(self.names), dict[str, Value](), False
+        for body in bodies:
+            self.names = dict(before)
+            if self.block(body):
+                for name, value in self.names.items():
+                    after[name] = after.get(name, NOTHING) | value
+                reached = True
+        self.names = after if reached else before
+        return reached
 
-    def effect(self, kind: str, roots: set[str], line: int, why: str = "") -> None:
-        for root in roots:
-            self.effects.setdefault(root, []).append((kind, line, why))
+    def do_If(self, node: ast.If) -> bool:
+        self.value(node.test)
+        return self.branches(node.body, node.orelse)
 
-    def call(self, node: ast.Call) -> None:
-        function, line = node.func, node.lineno
-        for keyword in node.keywords:
-            if keyword.arg == "out":
-                items = keyword.value.elts if isinstance(keyword.value, ast.Tuple) else [keyword.value]
-                for item in items:
-                    self.effect("written", self.roots(item), line)
-        if isinstance(function, ast.Subscript):  # kernel[grid](…)
-            self.local(_dotted(function.value).rpartition(".")[2], node)
+    def do_For(self, node: ast.For) -> None:
+        for _ in range(2):  # a name may be used before its last assignment
+            self.each(node.target, node.iter)
+            self.branches(node.body, ())
+        self.block(node.orelse)
+
+    def do_While(self, node: ast.While) -> None:
+        for _ in range(2):
+            self.value(node.test)
+            self.branches(node.body, ())
+        self.block(node.orelse)
+
+    def do_With(self, node: ast.With) -> bool:
+        for item in node.items:
+            self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, NOTHING)
+        return self.block(node.body)
+
+    def do_Try(self, node: ast.Try) -> None:
+        self.branches([*node.body, *node.orelse], *(handler.body for handler in node.handlers), ())
+        self.block(node.finalbody)
+
+    def do_Match(self, node: ast.Match) -> None:
+        self.value(node.subject)
+        self.branches(*(case.body for case in node.cases), ())
+
+    def do_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Read where it stands, as if called there with new tensors; a call of it is read with its arguments."""
+        before, returned = dict(self.names), self.found.returned
+        self.local_functions[node.name] = node
+        self.names |= dict.fromkeys(parameters(node), NOTHING)
+        self.block(node.body)
+        self.names, self.found.returned = before, returned
+
+    def do_Return(self, node: ast.Return) -> bool:
+        if node.value is not None:
+            self.found.returned |= self.value(node.value)
+        return False
+
+    def do_Raise(self, node: ast.Raise) -> bool:
+        self.other(node)
+        return False
+
+    def do_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            self.assign(target, node.value)
+
+    def do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, node.value)
+
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            values = [(self.value(item), self.is_number(item)) for item in value.elts]
+            for one, (given, number) in zip(target.elts, values, strict=True):
+                self.bind(one, given, number)
             return
-        dotted = _dotted(function)
-        name = dotted.rpartition(".")[2] or (function.attr if isinstance(function, ast.Attribute) else "")
-        if self.triton and name in STORES:
-            base = node.args[0] if dotted.startswith("tl.") and node.args else None
-            self.effect("written", self.roots(base) if base is not None else self.method_roots(function), line)
-        elif dotted.startswith("torch.ops."):
-            self.operator(dotted, node)
-        elif isinstance(function, ast.Attribute) and self.roots(function.value):
-            if name.endswith("_") and not name.endswith("__") and name not in NOT_IN_PLACE:
-                self.effect("written", self.roots(function.value), line)
-        elif name in self.flow.functions and dotted == name:
-            self.local(name, node)
-        elif dotted.split(".")[0] not in PURE and not dotted.startswith("tl.") and name not in VIEWS:
-            for item in [*node.args, *(k.value for k in node.keywords)]:
-                self.effect("unknown", self.roots(item), line, f"passed to {dotted or 'a call'}")
-        elif name.endswith("_") and not name.endswith("__") and node.args:  # torch.relu_(x)
-            self.effect("written", self.roots(node.args[0]), line)
+        self.bind(target, self.value(value), self.is_number(value))
 
-    def method_roots(self, function: ast.expr) -> set[str]:
-        return self.roots(function.value) if isinstance(function, ast.Attribute) else set()
+    def do_AugAssign(self, node: ast.AugAssign) -> None:
+        """`x += y` writes a tensor's data; in Triton it moves a pointer."""
+        value = self.value(node.value)
+        if isinstance(node.target, ast.Name):
+            mine = self.names.get(node.target.id, NOTHING)
+            if self.triton:
+                self.bind(node.target, mine | value)
+            else:
+                self.write(frozenset(o for o in mine if o[1] != LIST), node.lineno)
+        else:
+            self.bind(node.target, NOTHING)
 
-    def operator(self, dotted: str, node: ast.Call) -> None:
-        """torch.ops.ns.op(…)"""
-        parts = dotted.removeprefix("torch.ops.").split(".")
-        writes = self.flow.known.get("::".join(parts[:2]))
-        for number, item in enumerate(node.args):
-            if writes is None:
-                self.effect("unknown", self.roots(item), node.lineno, f"passed to {dotted}")
-            elif number in writes:
-                self.effect("written", self.roots(item), node.lineno)
-
-    def local(self, name: str, node: ast.Call) -> None:
-        """A function or Triton kernel of this file."""
-        target = self.flow.functions.get(name)
-        given: list[tuple[str, ast.expr]] = [(k.arg, k.value) for k in node.keywords if k.arg]
-        if target is not None:
-            given += zip(_names(target), node.args, strict=False)
-            effects = self.flow.of(target)
-            for parameter, item in given:
-                for kind, line, why in effects.get(parameter, ())[:8]:
-                    self.effect(kind, self.roots(item), line if kind == "written" else node.lineno, why)
-            return
-        for item in [*node.args, *(value for _, value in given)]:
-            self.effect("unknown", self.roots(item), node.lineno, f"passed to {name or 'a kernel'}, not in this file")
+    def do_Delete(self, node: ast.Delete) -> None:
+        for name in names_of(node):
+            self.names.pop(name, None)

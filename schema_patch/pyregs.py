@@ -17,6 +17,7 @@ from .model import Location, Span
 
 DECORATORS = frozenset({"custom_op", "triton_op", "register_custom_op"})
 FAKES = frozenset({"register_fake", "impl_abstract", "register_meta", "_register_fake", "register_abstract"})
+FAKE_LIKE = re.compile("fake|abstract|meta", re.IGNORECASE)
 WRAPPERS = frozenset({"direct_register_custom_op"})
 HINT = re.compile(  # `_custom_ops`, which every caller imports, is none
     rb"custom_op(?!\w)|triton_op(?!\w)|\.define\(|register_fake|impl_abstract|\.impl\("
@@ -52,7 +53,9 @@ class PySource:
     path: str
     operators: list[PyOperator] = field(default_factory=list)
     fakes: list[Fake] = field(default_factory=list)
-    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)  # by names that stand for one only
+    decorated: dict[Location, ast.FunctionDef] = field(default_factory=dict)  # by the place of the decorator
+    perhaps: set[str] = field(default_factory=set)  # operators that may have a fake, registered by a computed name
     implemented: dict[str, str] = field(default_factory=dict)  # operator -> function, through lib.impl
 
 
@@ -80,20 +83,34 @@ class _Reader:
         for line in data.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
         self.libraries: dict[str, str] = {}  # variable -> namespace
+        self.computed = False  # whether a fake is registered by a name that is not written there
 
     def read(self) -> PySource:
         calls: list[ast.Call] = []
+        methods: set[ast.AST] = set()
+        twice: set[str] = set()
         for node in _walk(self.tree):
             if isinstance(node, ast.Call):
                 calls.append(node)
+            elif isinstance(node, ast.ClassDef):
+                methods |= {item for item in node.body if isinstance(item, ast.FunctionDef)}
             elif isinstance(node, ast.FunctionDef):
-                self.found.functions.setdefault(node.name, node)
+                if node not in methods and node.name in self.found.functions:
+                    twice.add(node.name)
+                elif node not in methods:
+                    self.found.functions[node.name] = node
                 for decorator in node.decorator_list:
                     self.decorated(decorator, node)
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 self.library(node)
+        for name in twice:  # which of them a call means is not known
+            del self.found.functions[name]
         for node in calls:
             self.call(node)
+            if FAKE_LIKE.search(_last(node.func)):
+                self.found.perhaps |= {text for item in node.args for text in _strings(item)}
+        if self.computed:
+            self.found.perhaps |= set(_strings(self.tree))
         return self.found
 
     def where(self, node: ast.expr | ast.stmt) -> Location:
@@ -113,6 +130,7 @@ class _Reader:
         name = _last(decorator.func)
         if name in DECORATORS and decorator.args:
             self.operator(decorator, function.name, name)
+            self.found.decorated[self.where(decorator)] = function
         elif name in FAKES and decorator.args:
             self.fake(_constant(decorator.args[0]), decorator, function)
         elif name == "impl" and len(decorator.args) >= 2:
@@ -153,8 +171,8 @@ class _Reader:
         name = _last(node.func)
         if name in WRAPPERS:
             self.wrapper(node)
-        elif name in FAKES and len(node.args) >= 2:
-            self.fake(_constant(node.args[0]), node, self.found.functions.get(_last(node.args[1])))
+        elif name in FAKES and node.args and (len(node.args) >= 2 or _constant(node.args[0]) is None):
+            self.fake(_constant(node.args[0]), node, self.found.functions.get(_last(node.args[-1])))
         elif name == "define" and node.args:
             self.define(node)
         elif name == "impl" and len(node.args) >= 2 and isinstance(node.func, ast.Attribute):
@@ -174,9 +192,6 @@ class _Reader:
         function = _last(given["op_func"]) if "op_func" in given else ""
         where = self.where(node)
         self.found.operators.append(PyOperator(name, where, function, mutates, None, "direct_register_custom_op", span))
-        fake = given.get("fake_impl")
-        if fake is not None and _last(fake):
-            self.fake(name, node, self.found.functions.get(_last(fake)))
 
     def define(self, node: ast.Call) -> None:
         """`torch.library.define("ns::op", "(…) -> …")` and `lib.define("op(…) -> …")`."""
@@ -220,7 +235,9 @@ class _Reader:
             self.found.implemented[full] = function
 
     def fake(self, name: str | None, node: ast.expr, function: ast.FunctionDef | None) -> None:
-        if name:
+        if not name:
+            self.computed = True
+        else:
             parameters = None if function is None else tuple(_parameters(function))
             self.found.fakes.append(Fake(name, self.where(node), parameters))
 
@@ -251,13 +268,22 @@ def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, str | None]]:
         yield parameter.arg, ast.unparse(default) if default is not None else None
 
 
+def _strings(tree: ast.AST) -> Iterator[str]:
+    """What a tree's strings name, without a namespace."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.rpartition("::")[2].partition("(")[0]
+
+
 def _last(node: ast.expr | None) -> str:
     """The last name of `a.b.c`."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _constant(node: ast.expr) -> str | None:
-    """A string that is written as one, pieces joined."""
+    """A string that is written as one, pieces joined; `ns::op` for torch.ops.ns.op."""
+    if isinstance(node, ast.Attribute) and (path := ast.unparse(node)).startswith("torch.ops."):
+        return "::".join(path.split(".")[2:4])
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

@@ -1,8 +1,10 @@
 """Which findings a project has accepted: comments in its sources, and a baseline file. Pure; reads no disk.
 
-A comment stands on the line of the finding or on the one before it, in C++ or Python:
+A comment stands on the line of the finding, or above the call that the finding is in, in C++ or Python:
 
     // schema-patch: ignore[SP101] the reason
+    m.def(
+        "op(Tensor out) -> ()");
 
 A baseline lists findings by code, operator, file and argument, not by line, so that code above them may move.
 """
@@ -19,41 +21,57 @@ import msgspec
 
 from .model import Finding, Location, Severity, ToolError
 
-COMMENT = re.compile(rb"(?://|#|/\*)\s*schema-patch:\s*ignore\[([A-Z0-9, ]*)\][ \t]*([^\n]*)")
+COMMENT = re.compile(rb"(?://|#|/\*)\s*schema-patch:\s*ignore(?:\[([^\]\n]*)\])?[ \t]*([^\n]*)")
 CODES = re.compile(r"[A-Z]{2}\d{3}")
 
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """One comment."""
+    """One comment. `last` is the last line of which it speaks."""
 
     location: Location
     codes: frozenset[str]
     reason: str
+    last: int
 
 
 def read(path: str, data: bytes) -> list[Suppression]:
     """The suppressions of one file."""
     found = []
+    lines = data.splitlines() if COMMENT.search(data) else []
     for match in COMMENT.finditer(data):
         line = data.count(b"\n", 0, match.start()) + 1
         column = match.start() - (data.rfind(b"\n", 0, match.start()) + 1) + 1
         reason = match[2].decode("utf-8", "replace").removesuffix("*/").strip()
-        found.append(Suppression(Location(path, line, column), frozenset(CODES.findall(match[1].decode())), reason))
+        codes = frozenset(CODES.findall((match[1] or b"").decode("utf-8", "replace")))
+        found.append(Suppression(Location(path, line, column), codes, reason, _last(lines, line)))
     return found
+
+
+def _last(lines: list[bytes], line: int) -> int:
+    """The line to which a comment reaches: the first that is none, and the next one where that opens a call."""
+    while line < len(lines) and (not (text := lines[line].strip()) or text.startswith((b"//", b"#", b"/*"))):
+        line += 1
+    while line < len(lines) and lines[line].rstrip().endswith(b"("):
+        line += 1
+    return line + 1
 
 
 def apply(findings: Iterable[Finding], files: Mapping[str, bytes]) -> tuple[list[Finding], int]:
     """The findings that no comment suppresses, with those about the comments; and how many were suppressed."""
     comments = [comment for path, data in files.items() for comment in read(path, data)]
-    by_place = {(c.location.path, c.location.line + below): c for c in comments for below in (1, 0)}
+    by_place: dict[tuple[str, int], list[Suppression]] = {}
+    for comment in comments:
+        for line in range(comment.location.line, comment.last + 1):
+            by_place.setdefault((comment.location.path, line), []).append(comment)
     used: set[Suppression] = set()
     kept: list[Finding] = []
     suppressed = 0
     for finding in findings:
-        comment = by_place.get((finding.location.path, finding.location.line))
-        if comment and finding.code in comment.codes:
-            used.add(comment)
+        here = by_place.get((finding.location.path, finding.location.line), ())
+        mine = [comment for comment in here if finding.code in comment.codes]
+        used.update(mine)
+        if mine:
             suppressed += 1
         else:
             kept.append(finding)

@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from .scan import Function
 from .syntax import Parameter
-from .values import NOTHING, PACK, THIS, Chain, Origin, Path, Root, Summary, Value, constant, loaded, select
+from .values import MIXED, NOTHING, PACK, THIS, Chain, Origin, Path, Root, Summary, Value, constant, loaded, select
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -142,6 +142,8 @@ class Call:
                     self.calls.call_method(called, name, given, there, self.node)
         self.lost()
         result = self.translate(summary.returned)
+        if summary.mixed:
+            result |= {(state.new(MIXED), (), False)}
         if summary.made:
             made = state.new("made")
             for path, value in summary.made.items():

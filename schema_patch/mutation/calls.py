@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from .applying import Call, fitting
-from .assembly import addresses
 from .constants import Constants
 from .expressions import CASTS, Expressions, arguments
 from .scan import Function
@@ -25,7 +24,11 @@ ATEN = frozenset(
 )
 FOREIGN = frozenset("std at torch c10 sycl cuda cub thrust cute cutlass oneapi esimd".split())
 TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
+# Of the C++ library and Thrust: they may be given first how to run.
+ALGORITHMS = frozenset("fill fill_n copy copy_n copy_if transform uninitialized_copy iota partial_sum sort".split())
+POLICY = re.compile(r"\b(?:thrust::(?:cuda|hip|device|host|seq)\b(?!_)|execution::|par\b|\w*policy)", re.IGNORECASE)
 SWAPS = frozenset({"atomicCAS", "atomicCAS_system", "atomicCAS_block"})
+EXCHANGES = {"swap": 2, "exchange": 1}  # of the C++ library: how many of the arguments are assigned to
 MOST_OVERLOADS = 32  # of one name that are looked into; where there are more, a generator wrote them, all alike
 MOST_LATER = 100  # calls of one function that are left to its callers
 CONTAINERS = frozenset(
@@ -67,36 +70,6 @@ class Calls(Expressions):
             return self.call_value(called, items, values, node) or self.results_of(called)
         return self.call_value(self.value(function), items, values, node)
 
-    def of_gnu_asm_expression(self, node: Node) -> Value:
-        """Inline assembly: it stores to some operands' addresses, loads from others, does what is not known with the
-        rest, be they const or not."""
-        lists = [node.child_by_field_name(name) for name in ("output_operands", "input_operands")]
-        outputs, inputs = ([n for n in (item.named_children if item else ()) if "operand" in n.type] for item in lists)
-        symbols = [n.child_by_field_name("symbol") for n in (*outputs, *inputs)]
-        stored, loads = addresses(self.template(node), [self.text(n) if n else "" for n in symbols])
-        for operand in outputs:
-            self.state.store(self.places(operand.child_by_field_name("value")), NOTHING, self.here(node))
-        for number, operand in enumerate((*outputs, *inputs)):
-            if number < len(outputs) and number not in stored:
-                continue
-            value = self.value(operand.child_by_field_name("value"))
-            if number in stored:
-                self.write_through(value, node)
-            elif number in loads:
-                self.state.read_data(value)
-            else:
-                self.escape(mutable(value), node, "used by inline assembly")
-        return NOTHING
-
-    def template(self, node: Node) -> str:
-        """The text of inline assembly, which the parser does not see; empty where a macro made it."""
-        code = node.child_by_field_name("assembly_code")
-        if code is None:
-            return ""
-        start = self.body.expanded.offset(code.start_byte)
-        raw = self.index.text(self.body.function.path).data[start : start + code.end_byte - code.start_byte]
-        return raw.decode("latin-1") if raw[:1] == b'"' else ""
-
     def results_of(self, value: Value) -> Value:
         """What the lambdas among these values return."""
         heap = self.state.heap
@@ -134,8 +107,12 @@ class Calls(Expressions):
         launched = self.launched(name, function, items, values, node)
         if launched is not None:
             return launched
-        if name == "swap" and len(items) == 2:
-            for item in items:
+        if name == "apply" and qualifiers and not foreign:  # of torch::autograd::Function: forward, behind a context
+            forward = self.index.methods(qualifiers[-1], "forward", len(items) + 1, self.body.function.path)
+            if forward:
+                return self.apply(forward, [function, *items], [NOTHING, *values], NOTHING, node)
+        if name in EXCHANGES and len(items) == 2:
+            for item in items[: EXCHANGES[name]]:
                 self.assign(item, values[0] | values[1], node)
             return NOTHING
         modelled = self.modelled(name, qualifiers, items, values, node)
@@ -177,7 +154,9 @@ class Calls(Expressions):
             root = self.state.new("blob")
             self.state.add((root, ("@",)), values[0])
             return frozenset({(root, (), False)})
-        functional = qualifiers in ATEN or qualifiers[-2:] == ("nn", "functional") or qualifiers[:2] == ("at", "_ops")
+        functional = qualifiers in ATEN or qualifiers[-2:] == ("nn", "functional")
+        if qualifiers[:2] == ("at", "_ops"):  # `add_Tensor::call`; not `add__Tensor::call` and `add_out::call`
+            functional = not re.search("__|_out$", qualifiers[-1])
         if functional and items:
             written = self.aten(name, values)
             if written is not None:
@@ -187,6 +166,10 @@ class Calls(Expressions):
         written_to = None if functional else models.writes(name)
         if name in SWAPS and len(items) == 3 and self.text(items[1]) == self.text(items[2]):
             written_to = ()  # a value is exchanged for itself: a read
+        if name in ALGORITHMS and items and not functional:
+            skipped = 1 if POLICY.search(self.text(items[0])) else 0
+            two = name == "transform" and len(items) == skipped + 5  # two ranges are read
+            written_to = tuple(number + skipped + two for number in models.writes(name) or ())
         if written_to is not None and all(-len(values) <= number < len(values) for number in written_to):
             places = [number % len(values) for number in written_to]
             for number, value in enumerate(values):
@@ -195,14 +178,16 @@ class Calls(Expressions):
                 else:
                     self.state.read_data(value)
             return NOTHING
-        if name == "vector" and len(values) == 2 and all(values):  # a copy of what stands between two pointers
-            self.state.read_data(values[0] | values[1])
-            return frozenset({(self.state.new("list"), (), False)})
+        if name == "vector" and len(values) == 2 and all(values):
+            return self.copy_of_range(values)
         if name in CONTAINERS:
             root = self.state.new("list")
             self.fill(root, (), [("", value) for value in values])
             return frozenset({(root, (), False)}).union(*values)
-        if name in models.aliases:
+        texts = self.template_arguments(node.child_by_field_name("function")) if name == "get" and values else []
+        if texts and texts[0].isdigit():
+            return self.state.element(values[0], int(texts[0]))
+        if name in models.aliases and not (functional and name in ("max", "min")):
             return frozenset(o for number in models.aliases[name] if number < len(values) for o in values[number])
         if name in models.makes and (functional or not qualifiers):
             return self.new_tensor(values)
@@ -218,6 +203,15 @@ class Calls(Expressions):
                 return self.state.select(values[0], "+" if name in models.dense else "~")
             return self.lambda_results(values)
         return None
+
+    def copy_of_range(self, values: Sequence[Value]) -> Value:
+        """A vector of what stands between two pointers; of so many elements, where the first is a number."""
+        if not all(any(o[1][-1:] == ("@",) for o in value) for value in values):
+            root = self.state.new("list")
+            self.fill(root, (), [("", value) for value in values])
+            return frozenset({(root, (), False)}).union(*values)
+        self.state.read_data(values[0] | values[1])
+        return frozenset({(self.state.new("list"), (), False)})
 
     def new_tensor(self, values: Sequence[Value] = ()) -> Value:
         """A tensor that the function makes: a place of its own, so that pointers kept in it are found again."""
@@ -236,8 +230,11 @@ class Calls(Expressions):
         return None
 
     def write_data(self, value: Value, node: Node) -> None:
-        """The data of these tensors is written."""
-        for root, path, const in value:
+        """The data of these tensors is written, or of those in a list; what a made tensor stands on is that data."""
+        made = frozenset(o for o in value if isinstance(o[0], str))
+        if made:
+            self.state.store(select(self.state.select(made, "@") - select(made, "@"), "*"), NOTHING, self.here(node))
+        for root, path, const in value | (self.state.select(made, "*") if made else NOTHING):
             if isinstance(root, int) and "@" not in path and "#" not in path:
                 self.state.effect("write", (root, (*path, "@", "*"), const), self.here(node))
 
@@ -284,6 +281,12 @@ class Calls(Expressions):
             else:
                 self.state.read_data([origin])
 
+    def lose(self, value: Value, node: Node) -> None:
+        """Pointers in an object of which a method that is not seen may write through them."""
+        for origin in self.state.reachable(value):
+            if isinstance(origin[0], int) and origin[1][-1:] == ("@",) and not origin[2]:
+                self.state.effect("lost", origin, self.here(node))
+
     def run_functors(self, values: Sequence[Value], node: Node) -> Value:
         """Objects with a call operator are called by whoever they are handed to; gives the other values."""
         rest: set[Origin] = set()
@@ -328,6 +331,7 @@ class Calls(Expressions):
                 self.later(origin, "operator()", values, spots or self.spots(items, values))
                 done = True
         if not done:
+            self.lose(called, node)
             for value in values:
                 self.escape(
                     value, node, f"passed to {self.text(node).split('(')[0][:40].strip()}, which is not resolved"

@@ -13,10 +13,12 @@ from .models import Models
 from .scan import Function, split
 from .state import State, Variable
 from .syntax import Body
-from .values import NOTHING, THIS, Chain, Origin, Value, constant, is_data, mutable, plain, select
+from .values import NOTHING, THIS, Chain, Origin, Value, constant, either, is_data, mutable, plain, select
 
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
 NAME = re.compile(r"[A-Za-z_]\w*")
+ASSIGNED = frozenset("select slice narrow view index t transpose diagonal".split())
+PAIR = {"first": 0, "second": 1}
 CASTS = frozenset({"reinterpret_cast", "static_cast", "const_cast", "dynamic_cast", "static_pointer_cast"})
 
 
@@ -73,6 +75,8 @@ class Expressions:
         state = self.state
         variable = state.find(name)
         if variable:
+            if variable.handle:
+                return state.load(state.heap[(variable.root, ())])
             if variable.reference is not None:
                 return state.load(variable.reference)
             held = state.heap.get((variable.root, ()), NOTHING)
@@ -199,9 +203,19 @@ class Expressions:
                 return frozenset(o for name in names for o in self.functions(name))
         places = self.places(node)
         self.state.read(places)
-        return self.state.load(places)
+        index = arguments(node.child_by_field_name("indices"))
+        if len(index) == 1 and self.text(index[0]).isdigit() and any(isinstance(o[0], str) for o in places):
+            return either(self.state.element(self.value(base), int(self.text(index[0]))))
+        found = self.state.load(places)
+        return either(found) if any(isinstance(o[0], str) for o in places) else found
 
     def of_field_expression(self, node: Node) -> Value:
+        field = node.child_by_field_name("field")
+        number = PAIR.get(self.text(field)) if field is not None else None
+        if number is not None:
+            value = self.value(node.child_by_field_name("argument"))
+            if any((o[0], (f".{number}",)) in self.state.heap for o in value if not o[1]):
+                return self.state.element(value, number)
         return self.state.load(self.places(node))
 
     def places(self, node: Node | None) -> Value:
@@ -241,8 +255,23 @@ class Expressions:
         value = self.value(right)
         operator = node.child_by_field_name("operator")
         plain = operator is None or self.text(operator) == "="
+        if left is not None and left.type != "identifier" and (not plain or self.views_data(left)):
+            tensors = frozenset(o for o in self.value(left) if self.is_tensor(o))
+            if tensors:
+                self.write_data(tensors, node)
+                self.state.read_data(value)
+                return tensors
         self.assign(left, value if plain else value | self.value(left), node, plain)
         return value
+
+    def views_data(self, left: Node) -> bool:
+        """Whether this is `x.select(…)` or its like: what is assigned to such a temporary is copied into the data."""
+        function = left.child_by_field_name("function") if left.type == "call_expression" else None
+        field = function.child_by_field_name("field") if function is not None else None
+        return field is not None and self.text(field) in ASSIGNED
+
+    def write_data(self, value: Value, node: Node) -> None:
+        raise NotImplementedError
 
     def assign(self, left: Node | None, value: Value, node: Node, plain: bool = True) -> None:
         state = self.state

@@ -9,6 +9,7 @@ import re
 
 from tree_sitter import Node
 
+from .calls import TENSOR_LIKE
 from .constants import Constants, decide
 from .expressions import arguments
 from .index import Index
@@ -17,7 +18,7 @@ from .objects import Objects, bare
 from .scan import Function
 from .state import State, Variable
 from .syntax import Body, parse
-from .values import NOTHING, PACK, Origin, Summary, Value, constant
+from .values import MIXED, NOTHING, PACK, Origin, Summary, Value, constant
 
 SCALARS = frozenset(
     "bool char short int long unsigned float double half bfloat16 size_t ssize_t ptrdiff_t int8_t int16_t int32_t "
@@ -26,6 +27,8 @@ SCALARS = frozenset(
 NAME = re.compile(r"[A-Za-z_]\w*")
 LOCAL_ALIAS = re.compile(r"using\s+(\w+)\s*=\s*(?:typename\s+)?([\w:]+)")
 KEEPS = re.compile(r"\bauto\b|Tensor|Accessor|optional|\*|&|Ptr|ptr|Params|params|Args|vector|array")
+ATOMIC = "atomic_ref"
+ABORTS = re.compile(r"\s*(?:(?:STD_)?TORCH_CHECK\w*\s*\(\s*(?:false|0)\s*[,)]|AT_ERROR\s*\()")
 STATIC = re.compile(r"\b(?:static|thread_local)\b")
 
 
@@ -51,6 +54,9 @@ class Flow(Objects):
             variable = Variable(f"p{number}", parameter.type, self.class_of(parameter.type), const=parameter.const)
             if (parameter.reference and not pointer) or PACK in origin[1]:
                 variable.reference = frozenset({origin})
+                variable.handle = not parameter.const and not origin[1] and bool(TENSOR_LIKE.search(parameter.type))
+                if variable.handle:
+                    state.heap[(variable.root, ())] = variable.reference
             else:
                 state.by_value.add(number)
                 variable.scalar = bare(parameter.type) in SCALARS and not pointer and "<" not in parameter.type
@@ -71,6 +77,8 @@ class Flow(Objects):
         state, summary = self.state, self.state.summary
         returned = self.returned
         summary.returned = frozenset(o for o in returned if not isinstance(o[0], str) and not _a_lambda(o))
+        handed = {any(_handed(o) for o in value) for values, _ in summary.returns for value in values[:1]}
+        summary.mixed = len(handed) > 1 or any(str(o[0]).startswith(MIXED) for o in returned)
         for root in {o[0] for o in returned if isinstance(o[0], str) and not o[1]}:
             for (holder, path), held in state.heap.items():
                 if holder == root and path:
@@ -94,7 +102,10 @@ class Flow(Objects):
 
     def do_compound_statement(self, node: Node) -> None:
         self.state.scopes.append({})
-        for child in node.named_children:
+        children = [child for child in node.named_children if child.type != "comment"]
+        if len(children) == 2 and ABORTS.match(self.text(children[0])):
+            children.pop()  # a value for the compiler, which no caller gets
+        for child in children:
             self.execute(child)
         self.state.scopes.pop()
 
@@ -226,6 +237,10 @@ class Flow(Objects):
 
     def initialise(self, declarator: Node, kind: str, value: Node | None, node: Node, static: bool) -> None:
         """`T x = value`, `T x(values)`, `T x{values}`."""
+        atomic = self.atomic(kind, value)
+        if atomic:
+            self.declare(declarator, ATOMIC, atomic, node)
+            return
         cls = self.class_of(kind)
         if value is not None and value.type == "initializer_list" and not cls:
             self.aggregate(kind, value, node)
@@ -238,6 +253,8 @@ class Flow(Objects):
                 found = self.value(value)
                 if "auto" in kind or bare(kind) in SCALARS or "*" in kind:
                     found |= frozenset(o for _, v in self.items(value) for o in v)
+            elif bare(kind) == "vector" and len(arguments(value)) == 2 and not cls:
+                found = self.copy_of_range([self.value(item) for item in arguments(value)])
             else:
                 found = self.construct(cls, value, node)
         else:
@@ -245,7 +262,20 @@ class Flow(Objects):
         reference = declarator.type == "reference_declarator" and value is not None
         if "auto" in kind:
             cls = self.class_of_expression(value)
-        self.declare(declarator, kind, self.places(value) or found if reference else found, node, static, cls)
+        if reference:
+            spots = self.places(value)
+            if spots and not any("~" in path for _, path, _ in found):  # else one element of many
+                found = spots
+        self.declare(declarator, kind, found, node, static, cls)
+
+    def atomic(self, kind: str, value: Node | None) -> Value:
+        """The place that `atomic_ref<T> r(place)` or `auto r = atomic_ref<T>(place)` refers to."""
+        function = value.child_by_field_name("function") if value is not None else None
+        if value is not None and function is not None and "auto" in kind:
+            kind, value = self.text(function), value.child_by_field_name("arguments")
+        if value is None or value.type not in ("argument_list", "initializer_list") or bare(kind) != ATOMIC:
+            return NOTHING
+        return self.places(next(iter(arguments(value)), None))
 
     def vexing(self, declarator: Node, kind: str, node: Node) -> None:
         """`Kernel k(a, b);` parses as the declaration of a function."""
@@ -268,7 +298,8 @@ class Flow(Objects):
     ) -> None:
         """Declares a name with its first value; a reference names the places themselves."""
         state = self.state
-        pointer = reference = array = False
+        pointer = array = False
+        reference = kind == ATOMIC
         while declarator.type in (
             "pointer_declarator",
             "reference_declarator",
@@ -286,8 +317,7 @@ class Flow(Objects):
         if declarator.type == "structured_binding_declarator":
             for number, child in enumerate(declarator.named_children):
                 variable = state.declare(self.text(child), Variable(state.new(), "auto"))
-                element = state.select(value, f".{number}") | state.select(value, "*")
-                state.hold((variable.root, ()), element)
+                state.hold((variable.root, ()), state.element(value, number))
             return
         const = "const" in kind.split("*")[0] and pointer
         scalar = bare(kind) in SCALARS and not (pointer or reference or array or "<" in kind)
@@ -339,6 +369,11 @@ def _leaves(node: Node | None) -> bool:
     while node is not None and node.type in ("compound_statement", "else_clause") and node.named_children:
         node = node.named_children[-1]
     return node is not None and node.type in ("return_statement", "throw_statement")
+
+
+def _handed(origin: Origin) -> bool:
+    """Whether this is a parameter itself."""
+    return isinstance(origin[0], int) and not origin[1]
 
 
 def _a_lambda(origin: Origin) -> bool:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from schema_patch.cpp import Implementation
+from schema_patch.registered import Implementation
 from schema_patch.schema import Schema
 
 from .flow import Summaries
 from .index import Index
 from .scan import Function, arity
-from .values import Chain, Path, Summary, loaded
+from .values import MIXED, Chain, Path, Summary, loaded, shorter
 
 # Keys whose functions compute shapes or wrap the real ones.
 NOT_REAL = re.compile(r"Meta|Fake|Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python")
@@ -177,11 +177,10 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
     unknown = ""
     best: dict[str, Chain] = {}
     for summary in summaries:
-        for (kind, root, path), chain in summary.effects.items():
-            if root != number or kind == "lost":
-                continue
+        mine = (item for item in summary.effects.items() if item[0][1] == number and item[0][0] != "lost")
+        for (kind, root, path), chain in sorted(mine, key=lambda item: (item[1], item[0])):
             meaning = classify(path, plain) if kind == "write" else "passed"
-            if meaning in ("written", "dense") and (meaning not in best or len(chain) < len(best[meaning])):
+            if meaning in ("written", "dense") and (meaning not in best or shorter(chain, best[meaning])):
                 best[meaning] = chain
             elif meaning == "perhaps":
                 unknown = unknown or f"written where `to` or its like makes no copy: {_place(chain)}"
@@ -238,8 +237,13 @@ def returned(schema: Schema, summaries: Sequence[Summary]) -> list[str]:
             for values, _ in summary.returns:
                 value = values[position] if position < len(values) else frozenset()
                 args = {o[0] for o in value if isinstance(o[0], int) and not o[1] and o[0] >= 0}
+                listed = len(values) > len(schema.returns) and any(
+                    s.text != "?" for s in schema.returns[position].type.suffixes
+                )
                 if any(isinstance(o[0], str) and o[0].startswith("static") and not o[1] for o in value):
                     seen.add("private buffer")
+                elif any(isinstance(o[0], str) and o[0].startswith(MIXED) for o in value) or (listed and any(values)):
+                    seen.add("unknown")
                 elif len(args) == 1 and not any(isinstance(o[0], int) and o[1] for o in value):
                     number = args.pop()
                     known = number < len(schema.args) and schema.args[number].type.is_tensor

@@ -5,17 +5,21 @@ Knows the names of ATen's and SYCL's methods through the models; free functions 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
 from .calls import TENSOR_LIKE
+from .expressions import arguments
 from .index import takes
 from .scan import Function
 from .types import Types
-from .values import NOTHING, Summary, Value, constant, select
+from .values import NOTHING, Summary, Value, constant, either, select
 
 GROWING = frozenset({"push_back", "emplace_back", "insert", "emplace", "push", "append"})
+PARTS = frozenset("unbind chunk split split_with_sizes tensor_split".split())  # lists of views
+BASIC = re.compile(r'(?:\w+::)*(?:Slice\b|None$|Ellipsis$)|"|-?\d+$')  # the only text is "..."
 MANY = 100  # classes whose method of one name is looked into, where the object's class is not known
 
 
@@ -90,8 +94,20 @@ class Methods(Types):
                 self.write_data(value, node)
                 self.state.read_data(o for item in values for o in item)
             return value
+        if name in ("set_data", "swap"):
+            for origin in filter(self.is_tensor, value.union(*values)):
+                state.effect("unknown", origin, self.here(node), "it is given other data")
+        if name in PARTS:
+            root = state.new("list")
+            state.add((root, ("*",)), value)
+            return frozenset({(root, (), False)})
+        if name in ("at", "front", "back"):
+            return value | state.select(local, "*")
         if name in models.views:
             return value
+        if name == "index" and len(items) == 1 and value:
+            state.read_data(value)
+            return value if all(map(self.basic, arguments(items[0]))) else state.select(value, "~")
         if name == "value_or":
             return value.union(*values)
         if name in models.makes and not self.class_of_expression(base):
@@ -99,6 +115,11 @@ class Methods(Types):
                 state.read_data(value)
             return self.new_tensor(values)
         return self.other_method(name, base, value, items, values, node)
+
+    def basic(self, item: Node) -> bool:
+        """Whether an index is a number or a slice, with which `x.index({…})` is a view; with a tensor it is a copy."""
+        variable = self.state.find(self.text(item)) if item.type == "identifier" else None
+        return bool(variable and variable.scalar) or BASIC.match(self.text(item)) is not None
 
     def other_method(
         self, name: str, base: Node, value: Value, items: list[Node], values: list[Value], node: Node
@@ -123,6 +144,8 @@ class Methods(Types):
             if 1 < len(fitting) <= MANY:
                 self.agree(fitting, values, node, name)
                 return NOTHING
+            if name not in self.models.reads and name not in self.models.metadata:
+                self.lose(value, node)
             for item in values:
                 if name not in self.models.reads:
                     self.escape(item, node, f"passed to the method {name}, which is not resolved")
@@ -145,13 +168,6 @@ class Methods(Types):
                 self.escape(value, node, f"passed to the method {name}, which is not resolved")
             else:
                 self.state.read_data(value)
-
-
-def either(value: Value) -> Value:
-    """An element of a list: where it is a tensor of the caller or a new one, the caller's is one that is perhaps left
-    alone, because the elements that are written may be the others."""
-    new = frozenset(o for o in value if isinstance(o[0], str) and o[0].startswith("tensor"))
-    return new | select(value - new, "~") if new else value
 
 
 def _done(summary: Summary, number: int) -> Iterator[str]:

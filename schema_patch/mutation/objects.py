@@ -116,6 +116,8 @@ class Objects(Methods):
 
     def of_new_expression(self, node: Node) -> Value:
         kind = node.child_by_field_name("type")
+        for place in arguments(node.child_by_field_name("placement")):
+            self.write_through(self.value(place), node)
         made = self.construct(
             self.class_of(self.text(kind)) if kind else "", node.child_by_field_name("arguments"), node
         )

@@ -24,6 +24,7 @@ from .values import (
     is_data,
     loaded,
     plain,
+    shorter,
 )
 
 MOST = 400  # effects of one function; real ones have few
@@ -37,6 +38,7 @@ class Variable:
     kind: str = ""  # its type as written
     cls: str = ""  # its class, where the tree defines it
     reference: Value | None = None  # what a reference refers to
+    handle: bool = False  # a reference to a tensor, which may be bound to another one: what it holds is in the heap
     const: bool = False
     scalar: bool = False
     plain: bool = False  # neither pointer, reference, auto nor tensor: holds no place of the data that it is read from
@@ -89,6 +91,21 @@ class State:
             todo += heap.get(origin[:2], ())
         return frozenset(result)
 
+    def element(self, value: Value, number: int) -> Value:
+        """The element of a list or tuple at a number that is known; any of them where it was changed since."""
+        name = f".{number}"
+        lists = [o[0] for o in value if isinstance(o[0], str) and not o[1] and (o[0], (name,)) in self.heap]
+        for root in lists:
+            parts = frozenset[Origin]().union(
+                *(self.heap.get((root, path), NOTHING) for path in self.inside.get(root, ()) if path[0][1:].isdigit())
+            )
+            if not self.heap.get((root, ("*",)), NOTHING) <= parts:
+                lists = []
+                break
+        if lists:
+            return self.select(((root, (), False) for root in lists), name)
+        return self.select(value, name) | self.select(value, "*")
+
     def elements(self, value: Value) -> list[Value]:
         """The values of a list in braces, or of a tuple; of anything else, none."""
         for root in (o[0] for o in value if isinstance(o[0], str) and o[0].startswith("list") and not o[1]):
@@ -112,6 +129,8 @@ class State:
         """`variable = value`."""
         if variable.reference is not None:
             self.store(variable.reference, value, chain)
+            if variable.handle:
+                self.hold((variable.root, ()), copied(value))
             return
         value = copied(value)
         if variable.scalar:
@@ -168,10 +187,12 @@ class State:
         if isinstance(root, int) and (kind == "unknown" or self.outlives(root, path)):
             key = (kind, root, path)
             known = self.summary.effects.get(key)
-            if known is None or len(chain) < len(known):
+            if known is None or shorter(chain, known):
                 self.summary.effects[key] = chain
                 if reason:
                     self.summary.reasons[key] = reason
+            elif chain == known and reason:
+                self.summary.reasons[key] = min(reason, self.summary.reasons.get(key, reason))
 
     def read(self, value: Iterable[Origin]) -> None:
         """Data is read at these places, or behind them."""

@@ -19,6 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from schema_patch import cpp
+from schema_patch.model import ToolError
 from schema_patch.registered import Source
 
 from .scan import FileIndex, scan
@@ -41,6 +42,7 @@ class Tree:
 
     files: list[ReadFile] = field(default_factory=list)
     digest: str = ""
+    errors: list[ToolError] = field(default_factory=list)  # of files that could not be read, though they may register
 
 
 def processes() -> int:
@@ -136,9 +138,17 @@ def read(paths: Sequence[str], store: Store, step: Step = lambda _: None) -> Tre
     order: list[str] = []
     todo: list[str] = []
     any_registers = False
+    errors: list[ToolError] = []
     for path in paths:
-        data = Path(path).read_bytes()
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            errors.append(ToolError(f"cannot read: {error.strerror}", path))
+            continue
         if b"\0" in data or len(data) > LARGEST:
+            if registers(data):
+                what = f"{len(data)} bytes" if len(data) > LARGEST else "a binary file"
+                errors.append(ToolError(f"expected C++ of at most {LARGEST} bytes, found {what}: not read", path))
             continue
         digest = digest_of(path, data)
         order.append(digest)
@@ -155,7 +165,7 @@ def read(paths: Sequence[str], store: Store, step: Step = lambda _: None) -> Tre
     files = [known[digest] for digest in order if digest in known]
     whole = hashlib.blake2b("\n".join(order).encode(), digest_size=16).hexdigest()
     store.save({**known, **{k: v for k, v in store.known.items() if k.startswith("result")}})
-    return Tree([f for f in files if isinstance(f, ReadFile)], whole)
+    return Tree([f for f in files if isinstance(f, ReadFile)], whole, errors)
 
 
 def pooled(

@@ -9,7 +9,7 @@ import re
 
 from tree_sitter import Node
 
-from .calls import Calls
+from .assembly import Assembly
 from .expressions import CASTS
 from .index import nearest
 from .scan import Function, split
@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 NESTED = 12  # links of a chain such as `a.b()->c`, beyond which nothing is looked up
 
 
-class Types(Calls):
+class Types(Assembly):
     """Finds the classes of expressions."""
 
     def class_of_value(self, base: Node, value: Value) -> str:

@@ -23,6 +23,7 @@ Chain = tuple[Place, ...]
 NOTHING: Value = frozenset()
 THIS = -1
 COPY = "="  # a copy of what was read there: its fields are its own, what it points to is not
+MIXED = "mixed"  # begins the root that stands for a new tensor, which a call gives back in place of an argument
 PACK = "..."  # all arguments from this parameter on
 DEEPEST = 7
 WIDEST = 48
@@ -42,6 +43,7 @@ class Summary:
     """Calls of what a parameter is, or of its method: its name, the arguments' values and places."""
     returned: Value = NOTHING
     returns: list[tuple[tuple[Value, ...], int]] = field(default_factory=list)  # of each statement: values, line
+    mixed: bool = False  # whether it returns a parameter here, and something else there
     made: dict[Path, Value] = field(default_factory=dict)  # fields of an object that it makes and returns
     used: frozenset[int] | None = None  # the parameters of which anything is told here; None until all is told
 
@@ -78,8 +80,20 @@ def extend(origin: Origin, selector: str) -> Origin | None:
     return root, (*path, selector), const
 
 
+def shorter(first: Chain, second: Chain) -> bool:
+    """Whether the first chain is the one to report; of two that are as long the same one in every run."""
+    return (len(first), first) < (len(second), second)
+
+
 def select(value: Iterable[Origin], selector: str) -> Value:
     return frozenset(o for o in (extend(origin, selector) for origin in value) if o is not None)
+
+
+def either(value: Value) -> Value:
+    """An element of a list: where it is a tensor of the caller or a new one, the caller's is one that is perhaps left
+    alone, because the elements that are written may be the others."""
+    new = frozenset(o for o in value if isinstance(o[0], str) and o[0].startswith("tensor"))
+    return new | select(value - new, "~") if new else value
 
 
 def copied(value: Value) -> Value:

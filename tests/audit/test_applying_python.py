@@ -104,7 +104,7 @@ BY_HAND = {
     "none": '@custom_op("lib::op")\n' + BODY,
     "beside a schema": '@custom_op("lib::op", mutates_args=(), schema="(Tensor x, Tensor out, Tensor more) -> ()")\n' + BODY,
     "keywords from elsewhere": f'{BODY}direct_register_custom_op(op_name="op", op_func=op, **more)\n',
-    "no tensor": '@custom_op("lib::op", mutates_args=())\n' + BODY.replace("more: Tensor", "more: list[int]"),
+    "no tensor": '@custom_op("lib::op", mutates_args=())\n' + BODY.replace("more: Tensor", "more: Buffer"),
     "added": f'{LIBRARY}lib.define(f"op(Tensor x, Tensor out)" + " -> ()")\n{BOUND}',
     "a name of its own": f'{LIBRARY}lib.define("op(Tensor x, Tensor \\x6fut, Tensor more) -> ()")\n{BOUND}',
 }  # fmt: skip

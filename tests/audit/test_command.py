@@ -192,7 +192,8 @@ def test_schemas_in_a_patch_file_are_reported(tmp_path: Path, capsys: pytest.Cap
 
 def test_fakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     python = "import torch\n@torch.library.register_fake('planted::op')\ndef _(a, b, c): return None\n"
-    folder = tree(tmp_path, op_cpp=trees.source(HONEST, "Tensor a, Tensor! b"), fakes_py=python)
+    adds = "at::Tensor op(at::Tensor a, at::Tensor b) { return a + b; }"
+    folder = tree(tmp_path, op_cpp=trees.source(adds, returns="Tensor"), fakes_py=python)
     code, shown = run(capsys, "audit", folder)
     assert code == 1
     assert "SP108 op: the fake takes 3 arguments" in shown
@@ -200,6 +201,44 @@ def test_fakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "SP107 op" in run(capsys, "audit", folder, "--strict")[1]
     trees.write(folder, fakes_py=python.replace(", c", ""))
     assert run(capsys, "audit", folder, "--strict")[0] == 0
+
+
+NAMED = {
+    "computed": "@torch.library.register_fake(prefixed('op'))\ndef _(a, b, c): return a\n",
+    "in a loop": "for name in ['op']:\n    torch.library.register_fake(f'planted::{name}')(fake)\n",
+    "by a helper": "@compatible_register_fake('planted::op')\ndef _(a, b, c): return a\n",
+    "by the operator": "@torch.library.register_fake(torch.ops.planted.op.default)\ndef _(a, b): return a\n",
+    "another operator of that name": "def fake(a, b, c): return a\n"
+    "direct_register_custom_op('op', wrapped, fake_impl=fake)\n@torch.library.register_fake('planted::op')\ndef _(a, b): return a\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", NAMED)
+def test_a_fake_whose_name_is_not_written_out_is_no_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], style: str
+) -> None:
+    adds = "at::Tensor op(at::Tensor a, at::Tensor b) { return a + b; }"
+    folder = tree(
+        tmp_path, op_cpp=trees.source(adds, returns="Tensor"), fakes_py="import torch\nfake = None\n" + NAMED[style]
+    )
+    assert run(capsys, "audit", folder, "--strict")[0] == 0
+
+
+def test_an_operator_that_only_writes_needs_no_fake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """torch._library.utils.can_generate_trivial_fake_impl"""
+    folder = tree(tmp_path, op_cpp=trees.source(HONEST, "Tensor a, Tensor! b"), fakes_py="x = 1\n")
+    assert run(capsys, "audit", folder, "--strict")[0] == 0
+
+
+def test_a_fake_without_an_argument_that_has_a_default_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = "import torch\n@torch.library.register_fake('planted::op')\ndef _(a, b): return a\n"
+    adds = "at::Tensor op(at::Tensor a, at::Tensor b, bool c) { return a + b; }"
+    text = trees.source(adds, "Tensor a, Tensor b, bool c=False", returns="Tensor")
+    folder = tree(tmp_path, op_cpp=text, fakes_py=python)
+    assert run(capsys, "audit", folder)[0] == 0
+    assert "a call that gives 'c' fails" in run(capsys, "audit", folder, "--strict")[1]
 
 
 def test_every_finding_leads_to_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,17 @@ WRITES_B = {
     "void op(at::Tensor a, at::Tensor b) { const float* x = a.data_ptr<float>(); f(x, b.data_ptr<int>()); }",
     "namespaces": "namespace other { void f(float* x, float* y) { x[0] = y[0]; } }\nnamespace mine { void f(float* x, float* y) { y[0] = x[0]; } }\n"
     "void op(at::Tensor a, at::Tensor b) { mine::f(a.data_ptr<float>(), b.data_ptr<float>()); }",
+    "temporary": "void op(at::Tensor a, at::Tensor b) { b.select(0, 1) += a; }",
+    "assigned view": "void op(at::Tensor a, at::Tensor b) { b.index({0, at::indexing::Slice(0, 1)}) = a + 1; }",
+    "sliced": 'void op(at::Tensor a, at::Tensor b) { int64_t k = a.size(0); b.index({"...", torch::indexing::Slice(0, k), k}).copy_(a); }',
+    "blob": "void op(at::Tensor a, at::Tensor b) { auto t = torch::from_blob(b.data_ptr(), {3}); t.copy_(a); }",
+    "list of tensors": "void op(at::Tensor a, at::Tensor b) { std::vector<at::Tensor> v = {b}; at::_foreach_add_(v, a + 1); }",
+    "complex view": "void op(at::Tensor a, at::Tensor b) { at::view_as_real(b).copy_(a); }",
+    "storage": "void op(at::Tensor a, at::Tensor b) { auto* p = (float*)b.storage().data_ptr().get(); p[0] = a.data_ptr<float>()[0]; }",
+    "placed": "void op(at::Tensor a, at::Tensor b) { new (b.data_ptr<float>()) float(a.data_ptr<float>()[0]); }",
+    "exchanged": "void op(at::Tensor a, at::Tensor b) { float old = std::exchange(b.data_ptr<float>()[0], a.data_ptr<float>()[0]); }",
+    "atomic reference": "void op(at::Tensor a, at::Tensor b) { sycl::atomic_ref<float, order, scope> r(b.data_ptr<float>()[0]); r += a.data_ptr<float>()[0]; }",
+    "kept atomic reference": "void op(at::Tensor a, at::Tensor b) { auto r = cuda::atomic_ref<float>(*b.data_ptr<float>()); r.fetch_add(a.data_ptr<float>()[0]); }",
     "kernel handed on": "__global__ void k(const float* x, float* y) { y[0] = x[0]; }\ntemplate <typename K, typename... Args> void launch(K kernel, Args... args) { cudaLaunchKernelEx(&config, kernel, args...); }\n"
     "void op(at::Tensor a, at::Tensor b) { launch(k, a.data_ptr<float>(), b.data_ptr<float>()); }",
 }  # fmt: skip
@@ -75,6 +86,10 @@ def test_a_write_is_found(tmp_path: Path, style: str) -> None:
 TRAPS = {
     "rebound": "void op(at::Tensor& a, at::Tensor& b) { a = a.reshape({2, 2}); float x = a.data_ptr<float>()[0]; float y = b.data_ptr<float>()[0]; }",
     "fresh": "at::Tensor op(at::Tensor a, at::Tensor b) { auto out = at::empty_like(a); out.copy_(a); out.add_(b); return out; }",
+    "rebound in a helper": "void fill(std::optional<at::Tensor>& t) { if (!t.has_value()) { t = torch::empty({3}); t->data_ptr<float>()[0] = 1; } read(t->const_data_ptr<float>()); }\n"
+    "void op(const std::optional<at::Tensor>& a, const std::optional<at::Tensor>& b) { auto c = a; auto d = b; fill(c); fill(d); }",
+    "rebound and written": "void op(at::Tensor& a, at::Tensor& b) { a = a + 1; a.zero_(); b = torch::empty_like(a); b.data_ptr<float>()[0] = 1; }",
+    "indexed by a tensor": "void op(at::Tensor a, at::Tensor b) { auto c = a.index({b}); c.zero_(); }",
     "replaced": "void op(at::Tensor a, at::Tensor b) { at::Tensor c = a; c = at::empty_like(b); c.copy_(a + b); }",
     "either": "void op(at::Tensor a, at::Tensor b) { at::Tensor c; if (b.is_pinned()) { c = a; } else { c = at::empty_like(a); c.copy_(b); } float x = a.data_ptr<float>()[0]; }",
     "local array": f"void op(at::Tensor a, at::Tensor b) {{ float t[4]; auto p = a.data_ptr<float>(); auto q = b.data_ptr<float>(); {LOOP} t[i] = p[i] + q[i]; }}",
@@ -106,6 +121,8 @@ UNKNOWN = {
     "address kept": "void keep(float** table, float* x) { table[0] = x; }\nvoid op(at::Tensor a, at::Tensor b) { auto t = at::empty({2}); keep((float**)b.data_ptr(), a.data_ptr<float>()); run(b); }",
     "a pointer to write through": "struct Out { float* p; };\nvoid use(const float* x, Out o) { if (x[0]) launch(); }\n"
     "void op(at::Tensor a, at::Tensor b) { use(a.const_data_ptr<float>(), {a.mutable_data_ptr<float>()}); use(b.const_data_ptr<float>(), {b.mutable_data_ptr<float>()}); }",
+    "one of a list": "void op(at::Tensor a, at::Tensor b) { std::vector<at::Tensor> v; v.emplace_back(at::empty({3})); v.insert(v.end(), a); v.push_back(b); at::Tensor& first = v[0]; new (first.data_ptr()) float(1); }",
+    "index, perhaps": "void op(at::Tensor a, at::Tensor b) { auto i = pick(3); a.index({i}).zero_(); b.index({i}) = 1; }",
     "never used": "void op(at::Tensor a, at::Tensor b) {}",
     "inline assembly": 'void op(at::Tensor a, at::Tensor b) { asm volatile("x" :: "l"(a.data_ptr<float>()), "l"(b.data_ptr<float>())); }',
 }  # fmt: skip
@@ -116,6 +133,33 @@ def test_what_is_not_seen_is_unknown(tmp_path: Path, case: str) -> None:
     found = trees.answers(tmp_path, UNKNOWN[case])
     assert found["a"] == U
     assert found["b"] in (U, W if case == "address kept" else U)
+
+
+# Declared as written, read here, and handed to what may write it in a way that is not followed: no over-annotation.
+OUT_OF_SIGHT = {
+    "local struct": "struct F { float* p; void go() { p[0] = 1; } }; F f{a.data_ptr<float>()}; f.go();",
+    "local functor": "struct F { float* p; void operator()(int i) const { p[i] = 1; } }; F f{a.data_ptr<float>()}; f(0);",
+    "out form by number": "at::_ops::add_Tensor_out::call(b, b, a);",
+    "in place by number": "at::_ops::add__Tensor::call(a, b);",
+}
+
+
+@pytest.mark.parametrize("case", OUT_OF_SIGHT)
+def test_what_goes_out_of_sight_is_not_called_read_only(tmp_path: Path, case: str) -> None:
+    code = f"void op(at::Tensor a, at::Tensor b) {{ float x = a.data_ptr<float>()[0]; {OUT_OF_SIGHT[case]} }}"
+    assert trees.answers(tmp_path, code, "Tensor(a!) a, Tensor b")["a"] == U
+
+
+def test_of_two_chains_of_one_length_the_same_is_told(tmp_path: Path) -> None:
+    """Whichever is met first: the earlier lines."""
+    code = (
+        "void f(float* p) {\n  p[0] = 1;\n  p[1] = 2;\n}\n"
+        "void op(at::Tensor a, at::Tensor b) {\n  for (auto* p : {b.data_ptr<float>(), a.data_ptr<float>()}) f(p);\n  f(b.data_ptr<float>());\n}"
+    )
+    (found,) = trees.infer(trees.write(tmp_path, op_cpp=trees.source(code)))
+    answer = found.of("b")
+    assert answer
+    assert [line for _, line in answer.chain] == [8, 4]
 
 
 def test_const_parameters_of_what_is_only_declared_are_read(tmp_path: Path) -> None:
@@ -155,12 +199,37 @@ def test_the_chain_leads_from_the_argument_to_the_store(tmp_path: Path) -> None:
         ("static at::Tensor kept; return kept;", "private buffer"),
         ("thread_local at::Tensor kept = at::empty({1}); return kept;", "private buffer"),
         ("if (a.numel()) return a; return b;", "unknown"),
+        ("return either(a, b);", "unknown"),
+        ("auto c = outer(a, b); return c;", "unknown"),
+        ("return same(b);", "b"),
+        ("b = far(a, b); return b;", "fresh"),
+        ("b = a + 1; return b;", "fresh"),
+        ("return b.defined() ? b : at::empty_like(a);", "b"),
+        ('TORCH_CHECK(false, "no CPU"); return a;', "unknown"),
+        ('if (a.numel()) { TORCH_CHECK(false, "never"); return a; } return b;', "b"),
     ],
 )
 def test_what_is_returned(tmp_path: Path, body: str, returned: str) -> None:
-    code = f"at::Tensor op(at::Tensor a, at::Tensor b) {{ {body} }}"
+    helpers = (
+        "at::Tensor either(at::Tensor a, at::Tensor b) { if (a.numel() == 0) return a; return at::cat({a, b}); }\n"
+        "at::Tensor outer(at::Tensor a, at::Tensor b) { return either(a, b); }\nat::Tensor same(at::Tensor x) { return x; }\n"
+    )
+    code = f"{helpers}at::Tensor op(at::Tensor& a, at::Tensor& b) {{ {body} }}"
     (found,) = trees.infer(trees.write(tmp_path, op_cpp=trees.source(code, returns="Tensor")))
     assert found.returns == (returned,)
+
+
+def test_a_list_that_is_handed_back_beside_a_tensor(tmp_path: Path) -> None:
+    code = "std::tuple<at::Tensor, std::vector<at::Tensor>> op(at::Tensor a, const std::vector<at::Tensor>& b) { return {at::zeros_like(a), b}; }"
+    source = trees.source(code, "Tensor a, Tensor[] b", "(Tensor, Tensor[])")
+    (found,) = trees.infer(trees.write(tmp_path, op_cpp=source))
+    assert found.returns == ("fresh", "b")
+
+
+def test_the_elements_of_a_returned_list_are_not_told_apart(tmp_path: Path) -> None:
+    code = "std::vector<at::Tensor> op(at::Tensor a, at::Tensor b) { return {b, at::zeros_like(a)}; }"
+    (found,) = trees.infer(trees.write(tmp_path, op_cpp=trees.source(code, returns="Tensor[]")))
+    assert found.returns == ("unknown",)
 
 
 def test_every_place_of_a_tuple_is_told(tmp_path: Path) -> None:

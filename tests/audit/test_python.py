@@ -36,6 +36,28 @@ BODIES = {
     "y = torch.empty_like(x); y.copy_(out)": "",
     "return x + out": "",
     "x = x.clone(); y = x * 2": "",
+    "out = out.clone(); out.add_(x)": "",
+    "if n:\n        out = out.clone()\n    else:\n        out = x * 2\n    out.zero_()": "",
+    "if n:\n        out = out.clone()\n    out.zero_()": "out",
+    "out += x": "out",
+    "first, second = out.chunk(2)\n    second.zero_()": "out",
+    "picked = out[x > 0]; picked.zero_()": "",
+    "picked = out[x]; picked.zero_()": "",
+    "for i in range(n):\n        row = out[i]\n        row.zero_()": "out",
+    "out[x] += 1": "out",
+    "outs[0] = x": "",
+    "outs[0].copy_(x)": "outs",
+    "for one in outs:\n        one.zero_()": "outs",
+    "for a, b in zip(outs, [x]):\n        a.copy_(b)": "outs",
+    "def inner(out):\n        out.zero_()\n    inner(x.clone())": "",
+    "def inner(given):\n        given.zero_()\n    inner(out)": "out",
+    "def inner():\n        out.zero_()\n    inner()": "out",
+    "made = [out.zero_() for out in [torch.empty(3)]]": "",
+    "same(out).zero_()": "out",
+    "torch.nn.functional.relu(out, inplace=True)": "out",
+    "wrap_triton(kernel)[(1,)](x, out, n)": "out",
+    "sizes[0] = n; n += 1": "",
+    "torch.distributed.all_reduce(out)": "",
 }
 
 
@@ -50,7 +72,9 @@ def test_what_a_function_writes(body: str) -> None:
             tl.store(p, tl.load(x_ptr + offsets))
         def helper(a, b):
             b.add_(a)
-        def op(x, out):
+        def same(a):
+            return a[0]
+        def op(x, out, outs: list[torch.Tensor], sizes: list[int], n: int):
             BODY
     """).replace("BODY", body)
     source = pyregs.read(code.encode(), "ops.py")
@@ -73,6 +97,31 @@ def test_an_undeclared_write_is_found_in_each_style(tmp_path: Path, style: str) 
     verdicts, findings = judge(tmp_path, "import torch\n" + STYLES[style])
     assert verdicts == [Verdict.WRONG.value]
     assert findings == ["SP101 op: writes 'out' undeclared"]
+
+
+UNSURE = ["out.contiguous().zero_()", "out[x].zero_()", "torch.distributed.all_reduce(out)", "out.data = x", "f(out)"]
+
+
+@pytest.mark.parametrize("body", UNSURE)
+def test_what_may_be_a_copy_is_unknown(tmp_path: Path, body: str) -> None:
+    code = f'@custom_op("lib::op", mutates_args=())\ndef op(x: Tensor, out: Tensor):\n    {body}\n'
+    assert judge(tmp_path, code) == ([Verdict.UNKNOWN.value], [])
+
+
+def test_a_tensor_that_is_made_here_may_be_written(tmp_path: Path) -> None:
+    code = '@custom_op("lib::op", mutates_args=())\ndef op(x: Tensor):\n    return torch.empty_like(x).copy_(x)\n'
+    assert judge(tmp_path, code) == ([Verdict.RIGHT.value], [])
+
+
+def test_a_function_that_is_defined_twice_is_unknown_unless_it_is_decorated(tmp_path: Path) -> None:
+    ops = "".join(
+        f'@custom_op("lib::{name}", mutates_args=())\ndef _(a: Tensor, b: Tensor):\n    {name}.zero_()\n'
+        for name in "ab"
+    )
+    assert judge(tmp_path, ops)[1] == ["SP101 a: writes 'a' undeclared", "SP101 b: writes 'b' undeclared"]
+    helper = "def f(a): a.zero_()\ndef f(a): pass\n"
+    code = f'{helper}@custom_op("lib::op", mutates_args=())\ndef op(x: Tensor):\n    f(x)\n'
+    assert judge(tmp_path, code) == ([Verdict.UNKNOWN.value], [])
 
 
 def test_what_is_declared_is_right_and_what_is_computed_is_unknown(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(
 SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\([^;]{0,4000}?->", re.DOTALL)
 DISPATCH_KEY = re.compile(r"(?:\bk|DispatchKey::)([A-Z]\w*)")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+WHOLE = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*)*[,)]", re.DOTALL)  # what stands behind the whole text of an argument
 
 # Wrappers whose first argument is the schema or the operator's name, and wrappers around an implementation.
 TEXT_WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
@@ -329,6 +330,10 @@ class _Reader:
                         self.text(node),
                     )
                 return None
+        if not WHOLE.match(self.clean, pieces[-1].end_byte):  # the parser lost what follows, a macro as a rule
+            message = "the text is not made of string literals alone: more follows"
+            self.problem(node.start_byte, message, self.text(node))
+            return None
         try:
             return literals.read(self.source, [Span(n.start_byte, n.end_byte) for n in pieces])
         except Unreadable as error:

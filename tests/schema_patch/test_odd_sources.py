@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import cli, journal
+from schema_patch import cli, cpp, journal
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 WRONG = (GOLDEN / "one_literal" / "in.cc").read_bytes()
@@ -171,3 +171,29 @@ def test_a_form_feed_does_not_break_the_diff(tmp_path: Path) -> None:
     ).stdout
     subprocess.run(["patch", "-p1", "-s"], input=diff, cwd=tmp_path, check=True)
     assert file.read_bytes() == b"// page\x0c break \xe9\n" + RIGHT
+
+
+@pytest.mark.parametrize("name", ["small", "STRING(LARGE) small"])
+def test_a_macro_behind_a_literal_is_told_wherever_the_parser_puts_it(name: str) -> None:
+    """Which of them the parser takes for one expression depends on what follows; torch reads neither part alone."""
+    code = f'TORCH_LIBRARY(x, m) {{\n  m.def(\n      "op(Tensor a, int n=" STRING({name}) ", Tensor? b=None) -> Tensor");\n}}\n'
+    source = cpp.read(code.encode(), "x.cpp")
+    assert not source.registrations
+    assert [problem.location.line for problem in source.problems] == [3]
+
+
+@pytest.mark.parametrize("behind", [",", "", " /* , */ ,", " // )\n,"])
+def test_a_comment_behind_the_schema_is_no_macro(behind: str) -> None:
+    function = " &f" if behind else ""
+    source = cpp.read(f'TORCH_LIBRARY(x, m) {{ m.def("op(Tensor a) -> Tensor"{behind}{function}); }}'.encode(), "x.cpp")
+    assert len(source.registrations) == 1
+    assert not source.problems
+
+
+def test_a_template_of_another_language_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "made.cpp").write_bytes(RIGHT)
+    (tmp_path / "jinja.cpp").write_text(
+        'TORCH_LIBRARY(x, m) {\n{% if a %}\n  m.def("{{ name }}(Tensor a) -> Tensor");\n{'
+    )
+    assert cli.main(["check", str(tmp_path)]) == 0
+    assert "jinja.cpp:1:1: warning: SP002 not read: the file is a template" in capsys.readouterr().out

@@ -25,7 +25,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from schema_patch import audit, console
+from schema_patch import audit, console, files
 from schema_patch.audit import Row
 from schema_patch.mutation.infer import Answer, Kind
 
@@ -35,7 +35,6 @@ else:
     import tomli as tomllib
 
 OUTSIDE = ("not in this tree", "is not in this tree", "not defined in this tree", "no implementation is registered")
-REGISTERING = (".cpp", ".cc", ".cu", ".h", ".sycl")
 
 
 def outside(answer: Answer) -> bool:
@@ -63,7 +62,7 @@ def share(part: int, whole: int) -> str:
 
 def measure(folder: Path, judged: dict[str, str], listed: bool) -> None:
     rows, wall, processor = rows_of(folder)
-    files = sum(name.endswith(REGISTERING) for _, _, names in os.walk(folder) for name in names)
+    count = sum(1 for _ in files.find(str(folder)))
     counts: Counter[str] = Counter()
     stale = set(judged)
     for row in rows:
@@ -81,7 +80,7 @@ def measure(folder: Path, judged: dict[str, str], listed: bool) -> None:
                 _disagreement(row, answer, answer.name in declared, judged.get(key, ""), folder)
     written, undeclared = counts["declared written"], counts["plain written"]
     declared_in = sum(n for key, n in counts.items() if key.startswith("declared") and key != "declared outside")
-    print(f"{folder.name}: {len(rows)} operators, {files} C++ files, {wall:.1f} s ({processor:.1f} s processor)")
+    print(f"{folder.name}: {len(rows)} operators, {count} C++ files, {wall:.1f} s ({processor:.1f} s processor)")
     print(f"    precision {share(written, written + undeclared)} by annotations", end="")
     print(f", {share(written + counts['judged real'], written + undeclared)} with judgements", end="")
     print(f" ({counts['judged real']} real, {counts['judged false']} false, {counts['judged not yet']} not judged)")

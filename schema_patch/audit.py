@@ -23,7 +23,6 @@ from .mutation import tree, work
 from .mutation.index import Index
 from .mutation.infer import Answer, Inferred, Kind
 from .mutation.operators import Operator
-from .registered import Unwritten
 from .rules import Judgement
 from .schema import Schema
 
@@ -72,8 +71,9 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     inferred = remembered(store, whole, operators, index, step)
     result.rows = [judge(operator, what) for operator, what in zip(operators, inferred, strict=True)]
     for row in result.rows:
-        result.checked.append(_checked(row))
-        result.findings += findings(row)
+        told = findings(row)
+        result.checked.append(_checked(row, told))
+        result.findings += told
     result.checked += unread(whole, operators)
     python = audit_python.gather(paths, step)
     result.python = audit_python.judge(python, writes_of(result.rows))
@@ -84,8 +84,7 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     result.sources = {place: index.text(place).data for place in {o.location.path for o in operators}} | python.data
     result.errors += [*whole.errors, *python.errors]
     for file in whole.files:
-        # A template of another language (Jinja) is no C++ yet; what it makes is what can be audited.
-        if file.source and b"{%" not in index.text(file.index.path).data:
+        if file.source:
             result.errors += [ToolError(p.message, p.location) for p in file.source.problems if p.fatal]
     return result
 
@@ -209,9 +208,9 @@ def evidence(row: Row) -> str:
     return f": {'; '.join(parts)}" if parts else ""
 
 
-def _checked(row: Row) -> Checked:
+def _checked(row: Row, told: Sequence[Finding]) -> Checked:
     operator, judgement = row.operator, row.judgement
-    wrong = next((finding for finding in findings(row) if finding.severity is Severity.ERROR), None)
+    wrong = next((finding for finding in told if finding.severity is Severity.ERROR), None)
     if wrong and judgement.verdict is not Verdict.WRONG:  # only what it returns beside the first value
         judgement = Judgement(Verdict.WRONG, wrong.code, wrong.message)
     return Checked(operator.op, operator.location, operator.schema.text, judgement.verdict, judgement.reason)
@@ -250,9 +249,8 @@ class InferredTable(table.Table):
     written: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by C++ operators: for Python that calls them
     unwritten: dict[tuple[str, str, str], str] = field(default_factory=dict)  # schemas by path, operator and function
 
-    def schema_of(self, path: str, unwritten: Unwritten) -> str | None:
-        function = unwritten.implementation.text if unwritten.implementation else ""
-        return self.unwritten.get((path, unwritten.op, function))
+    def schema_of(self, path: str, op: str, function: str) -> str | None:
+        return self.unwritten.get((path, op, function))
 
     def effect(self, schema: Schema, namespace: str | None = None) -> Effect | None:
         known = super().effect(schema, namespace)

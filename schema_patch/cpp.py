@@ -30,6 +30,9 @@ DISPATCH_KEY = re.compile(r"(?:\bk|DispatchKey::)([A-Z]\w*)")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 WHOLE = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*)*[,)]", re.DOTALL)  # what stands behind the whole text of an argument
 
+# Jinja is no C++ yet; what it makes is what can be read.
+TEMPLATE = "not read: the file is a template; check what it makes"
+
 # Wrappers whose first argument is the schema or the operator's name, and wrappers around an implementation.
 TEXT_WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
 FUNCTION_WRAPPERS = frozenset({"TORCH_FN", "torch::dispatch", "c10::dispatch", "dispatch", "torch::CppFunction"})
@@ -147,9 +150,11 @@ class _Reader:
                         self.read_block(node, body)
                         return
                     break
-        self.problem(
-            at, "expected a whole registration block, found one that does not end: is the file cut?", fatal=True
-        )
+        if b"{%" in self.source:
+            self.problem(at, TEMPLATE)
+        else:
+            message = "expected a whole registration block, found one that does not end: is the file cut?"
+            self.problem(at, message, fatal=True)
 
     def closes(self, body: Node) -> bool:
         last = body.children[-1] if body.children else None

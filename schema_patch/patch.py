@@ -105,7 +105,7 @@ def examine(file: SourceFile, table: Table) -> Unit:
         effect = table.effect(parsed, registration.namespace)
         operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
     for unwritten in source.unwritten:
-        text = table.schema_of(file.path, unwritten)
+        text = table.schema_of(file.path, unwritten.op, unwritten.function)
         if text:
             registration = unwritten.registration(text)
             parsed = schema.parse(registration.schema.text)
@@ -114,11 +114,7 @@ def examine(file: SourceFile, table: Table) -> Unit:
         elif unwritten.op in table.entries:
             findings.append(_inferred(unwritten.op, unwritten.location))
     operators.sort(key=lambda o: (o.registration.location.line, o.registration.location.column))
-    fatal = [p for p in source.problems if p.fatal]
-    # A template of another language (Jinja) is no C++ yet; what it makes is what can be checked.
-    template = b"{%" in file.data
-    errors = [] if template else [ToolError(p.message, p.location) for p in fatal]
-    findings += [_template(p.location) for p in fatal if template]
+    errors = [ToolError(p.message, p.location) for p in source.problems if p.fatal]
     findings += [_unmapped(p, table) for p in source.problems if not p.fatal]
     read = {span.start for registration in source.registrations for span in registration.schema.spans}
     known = {finding.location for finding in findings}
@@ -335,12 +331,8 @@ def _unparsed(registration: Registration, error: SchemaError) -> Finding:
     text = registration.schema.text
     op = text.split("(", 1)[0].strip()
     if "{{" in text or "{%" in text:
-        return _template(registration.location, op)
+        return Finding("SP002", registration.location, op, cpp.TEMPLATE, Severity.WARNING)
     return Finding("SP001", registration.location, op, f"torch will not parse this schema: {error}")
-
-
-def _template(where: Location, op: str = "") -> Finding:
-    return Finding("SP002", where, op, "not read: the file is a template; check what it makes", Severity.WARNING)
 
 
 def _inferred(op: str, where: Location) -> Finding:

@@ -45,6 +45,11 @@ class Unwritten:
     def op(self) -> str:
         return self.name.text.strip().rpartition("::")[2]
 
+    @property
+    def function(self) -> str:
+        """The expression that names it."""
+        return self.implementation.text if self.implementation else ""
+
     def registration(self, schema: str) -> Registration:
         """As if the inferred schema stood behind the name."""
         text = MappedText(self.name.text + schema[schema.index("(") :], self.name.spans)

@@ -9,7 +9,6 @@ from importlib import resources
 import msgspec
 
 from .model import Effect, ToolError
-from .registered import Unwritten
 from .schema import Schema
 
 
@@ -54,8 +53,8 @@ class Table:
         writes = tuple(name for name in entry.arguments if name in written)
         return Effect(schema.op, writes, entry.returns, "operator table")
 
-    def schema_of(self, path: str, unwritten: Unwritten) -> str | None:  # noqa: ARG002  an inferred table knows
-        """The schema that torch infers of an operator that has none in the source, where that is known."""
+    def schema_of(self, path: str, op: str, function: str) -> str | None:  # noqa: ARG002  an inferred table knows
+        """What torch infers of an operator that a file registers without a schema, by this expression."""
         return None
 
     @property

@@ -26,7 +26,7 @@ void check_output(const Checks& check, const at::Tensor& output, const Sizes& si
 
 namespace {
 
-std::string name(const char* kernel, const Kind& kind, const char* more = "") {
+std::string name(const char* kernel, const Kind& kind, const std::string& more = "") {
   return std::string("gemm/") + kernel + "<" + kind.row + ", " + kind.scale + more + ">";
 }
 
@@ -63,9 +63,10 @@ void few_tokens(const Kind& kind, const at::Tensor& input, const at::Tensor& wei
 }
 
 template <typename Tile>
-void many_tokens(const char* tile, const Kind& kind, const at::Tensor& input, const at::Tensor& weight,
-                 const at::Tensor& scale, const at::Tensor& output, const Sizes& sizes) {
+void many_tokens(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
+                 const at::Tensor& output, const Sizes& sizes) {
   const auto& [M, N, K] = sizes;
+  const std::string product = name("many_tokens", kind, ", " + std::to_string(Tile::kPerLane));
   const int64_t token_blocks = at::ceil_div<int64_t>(M, Tile::kTokens);
   const int64_t tokens = token_blocks * Tile::kTokens;
   const int64_t steps = at::ceil_div<int64_t>(K, kStep);
@@ -75,7 +76,7 @@ void many_tokens(const char* tile, const Kind& kind, const at::Tensor& input, co
   int64_t begin = 0;
   do {
     nd_launch(queue(input), {at::ceil_div<int64_t>(N, Tile::kRows) * token_blocks, kSubGroupSize},
-              kernel(name("many_tokens", kind, tile)), activations.const_data_ptr(), weight.const_data_ptr(),
+              kernel(product), activations.const_data_ptr(), weight.const_data_ptr(),
               scale.const_data_ptr(), output.mutable_data_ptr(), partial.mutable_data_ptr(), M, N, K, begin,
               std::min<int64_t>(begin + Tile::kDepth, K), token_blocks, tokens);
     begin += Tile::kDepth;
@@ -91,9 +92,9 @@ void run(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, co
   } else if (sizes.M <= 2 * FewTokens::kTokens) {
     few_tokens(kind, input, weight, scale, output, sizes);
   } else if (sizes.M <= ManyTokens<2>::kTokens) {
-    many_tokens<ManyTokens<2>>(", 2", kind, input, weight, scale, output, sizes);
+    many_tokens<ManyTokens<2>>(kind, input, weight, scale, output, sizes);
   } else {
-    many_tokens<ManyTokens<4>>(", 4", kind, input, weight, scale, output, sizes);
+    many_tokens<ManyTokens<4>>(kind, input, weight, scale, output, sizes);
   }
 }
 

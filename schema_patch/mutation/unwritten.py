@@ -1,6 +1,6 @@
 """The schema that torch infers from a C++ function where `m.def` gives none: its types, and no word of what it writes.
 
-Knows C++ types and the index. Where a type has no schema type that is sure, there is no schema.
+Knows C++ types; which functions a name means is infer.py's. Where a type has no sure schema type, there is no schema.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from schema_patch.registered import Implementation, Unwritten
 from schema_patch.schema import Schema, SchemaError, parse
 
 from .index import Index
-from .infer import function_names
+from .infer import Inference
 from .operators import Operator
 from .scan import Function, split
 from .syntax import read_parameters
@@ -31,36 +31,25 @@ NOISE = re.compile(
 OUTER = re.compile(r"(\w+)<(.*)>")
 
 
-def operators(found: Iterable[Unwritten], index: Index) -> list[Operator]:
+def operators(found: Iterable[Unwritten], inference: Inference) -> list[Operator]:
     """The operators that are registered by a name and a function of this tree."""
     made = []
     for one in found:
-        inferred = schema(one, index) if one.implementation else None
-        if inferred and one.implementation:
-            made.append(
-                Operator(one.location, one.namespace, inferred, one.name, (one.implementation,), (), written=False)
-            )
+        bound = one.implementation
+        inferred = schema(one.op, bound, inference) if bound and bound.kind == "function" else None
+        if bound and inferred:
+            made.append(Operator(one.location, one.namespace, inferred, one.name, (bound,), (), written=False))
     return made
 
 
-def schema(one: Unwritten, index: Index) -> Schema | None:
+def schema(op: str, bound: Implementation, inference: Inference) -> Schema | None:
     """What torch infers; None where the function is not in the tree, or its types are not known here."""
-    texts = {text_of(one.op, function, index) for function in definitions(one.implementation, index)}
+    texts = {text_of(op, function, inference.index) for function in inference.definitions(bound, -1)}
     text = texts.pop() if len(texts) == 1 else None
     try:
         return parse(text) if text else None
     except SchemaError:
         return None
-
-
-def definitions(implementation: Implementation | None, index: Index) -> list[Function]:
-    """Every definition that the name may mean, whatever it takes."""
-    names = function_names(implementation.text) if implementation and implementation.kind == "function" else ()
-    if not implementation or not names:
-        return []
-    start, path = implementation.span.start, implementation.location.path
-    at = Function("", (), path, (0, 0), None, (start, start), start, (0, 0))
-    return index.resolve(names[-1], names[:-1], -1, at)
 
 
 def text_of(op: str, function: Function, index: Index) -> str | None:
@@ -88,6 +77,6 @@ def type_of(text: str) -> str | None:
         inner = [type_of(part) for part in split(outer[2])]
         return None if None in inner else f"({', '.join(map(str, inner))})"
     one = type_of(outer[2])
-    if one is None or one in ("()",) or one.startswith("("):
+    if one is None or one.startswith("("):
         return None
     return f"{one}?" if outer[1] == "optional" else f"{one}[]" if outer[1] in LISTS else None

@@ -35,12 +35,16 @@ def operators_of(tree: Tree, index: Index) -> list[Operator]:
         for implementation in operators.through_macros(index.text(path).data, path, macros)
     ]
     names = (one for _, source in sources for one in source.unwritten)
-    return [*operators.match(sources, extra), *unwritten.operators(names, index)]
+    return [*operators.match(sources, extra), *unwritten.operators(names, inference_of(index))]
+
+
+def inference_of(index: Index) -> Inference:
+    return Inference(index, Summaries(index, models.load()))
 
 
 def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) -> list[Inferred]:
     """What each operator does, in order. Operators of one file share a process, and what was learnt of its callees."""
-    inference = Inference(index, Summaries(index, models.load()))
+    inference = inference_of(index)
     groups = _groups(found, processes() * 4)
     results: dict[int, Inferred] = {}
     if len(found) < 8 or processes() == 1:

@@ -17,7 +17,6 @@ NAMED = {
     "20 resident": "ascending,lockstep,resident=20",
     "preempted": "random,shuffled,resident=8,preempt=0.3,seed=1",
 }
-VALUES = "descending"
 
 
 def resolve(asked: tuple[str, ...]) -> dict[str, str]:

@@ -36,10 +36,6 @@ CONTAINERS = frozenset(
 )
 
 
-def takes_lambda(values: Sequence[Value]) -> bool:
-    return any(isinstance(o[0], tuple) and o[0][0] == "lambda" for value in values for o in value)
-
-
 class Calls(Expressions):
     """Evaluates calls."""
 

@@ -250,10 +250,10 @@ def build_command(base: type) -> type:
         def build_extension(self, extension) -> None:
             super().build_extension(extension)
             sys.path.insert(0, str(ROOT))
-            from schema_patch import elf  # which needs the standard library alone
+            from schema_patch.elf import reader  # which needs the standard library alone
 
             path = self.get_ext_fullpath(extension.name)
-            if why := wrong_runtime(elf.read(path, linked=True).needed):
+            if why := wrong_runtime(reader.read(path, linked=True).needed):
                 Path(path).unlink()
                 raise SystemExit(f"esimd_ops: {path}: {why}")
 

@@ -25,9 +25,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from schema_patch import audit, console, files
-from schema_patch.audit import Row
-from schema_patch.mutation.infer import Answer, Kind
+from schema_patch.audit import judge
+from schema_patch.audit.judge import Row
+from schema_patch.inference.infer import Answer, Kind
+from schema_patch.report import console
+from schema_patch.text import files
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,7 +47,7 @@ def outside(answer: Answer) -> bool:
 def rows_of(folder: Path) -> tuple[list[Row], float, float]:
     """The audit of one repository, with its wall and processor seconds."""
     started, before = time.perf_counter(), _processor()
-    result = audit.audit([str(folder)], console.Steps(), cached=False)
+    result = judge.audit([str(folder)], console.Steps(), cached=False)
     return result.rows, time.perf_counter() - started, _processor() - before
 
 

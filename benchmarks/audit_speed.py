@@ -22,8 +22,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from schema_patch import cpp, files
-from schema_patch.mutation.scan import scan
+from schema_patch.cpp import registrations
+from schema_patch.inference.index.scan import scan
+from schema_patch.text import files
 
 PSS = re.compile(r"^Pss:\s+(\d+)", re.MULTILINE)
 WORD = re.compile(rb"\w{4,}")
@@ -45,8 +46,8 @@ def defined(found: list[tuple[str, bytes]]) -> set[bytes]:
     for path, data in found:
         index = scan(data, path)
         names |= {f.name for f in index.functions} | {c.name for c in index.classes}
-        if cpp.may_register(data):
-            source = cpp.read(data, path)
+        if registrations.may_register(data):
+            source = registrations.read(data, path)
             names |= {r.schema.text.split("(")[0].rpartition("::")[2].strip() for r in source.registrations}
             names |= {i.op for i in source.implementations}
     return {name.encode("latin-1") for name in names if not name.endswith("_") and not name.isupper()}

@@ -76,8 +76,8 @@ def measure() -> dict[str, float]:
     from contextlib import nullcontext
 
     from esimd_ops import registry
-    from esimd_ops.host import trial
-    from esimd_ops.host.watch import Runtime
+    from esimd_ops.races import trial
+    from esimd_ops.races.watch import Runtime
     from esimd_ops.table import OPS
 
     importlib.import_module(NAMESPACE)

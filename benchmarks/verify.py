@@ -50,7 +50,11 @@ def main() -> int:
             archive.extractall(folder)
         libraries = sorted(str(path) for path in Path(folder).rglob("*.so"))
         size = sum(Path(path).stat().st_size for path in libraries) / 1e6
-        verifier = [sys.executable, "-c", "import sys; from schema_patch import cli; sys.exit(cli.main_verify())"]
+        verifier = [
+            sys.executable,
+            "-c",
+            "import sys; from schema_patch.commands.main import main_verify; sys.exit(main_verify())",
+        ]
         ours = [*verifier, *libraries]
         theirs = ["sh", "-c", "for f; do strings -n 8 \"$f\" | grep -e '->'; done", "sh", *libraries]
         memory = {"the folder": peak(ours), "the wheel": peak([*verifier, str(wheel)])}

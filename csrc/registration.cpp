@@ -5,7 +5,7 @@
 #include <torch/library.h>
 
 #include "ops.h"
-#include "schema_patch/drop_return.h"  // the wrapper that the patcher writes into other people's registrations
+#include "schema_patch/source/drop_return.h"  // the wrapper that the patcher writes into other people's registrations
 
 #ifdef ESIMD_OPS_XPU
 #define ESIMD_OPS_DISPATCH_KEY XPU

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from schema_patch import table
-from schema_patch.schema import Schema
+from schema_patch.schemas import table
+from schema_patch.schemas.grammar import Schema
 
 from . import registry
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from schema_patch import schema
-from schema_patch.schema import Schema
+from schema_patch.schemas import grammar
+from schema_patch.schemas.grammar import Schema
 
 # One operator of the table is published under a namespace of its own, beside that of the others.
 BESIDE = {"topk_v2": "esimd_topk_v2"}
@@ -18,7 +18,7 @@ def schemas(namespace: str) -> dict[str, Schema]:
     for registered in torch._C._jit_get_all_schemas():
         space, _, _ = registered.name.rpartition("::")
         if space == namespace or space in BESIDE.values():
-            parsed = schema.parse(str(registered))
+            parsed = grammar.parse(str(registered))
             if space == namespace or (parsed.op in BESIDE and parsed.op not in found):
                 found[parsed.op] = parsed
     own = any(parsed.namespace == namespace for parsed in found.values())

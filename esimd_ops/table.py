@@ -1,6 +1,6 @@
 """OPS: the 47 operators, one entry each. Start here: what an operator writes, means, is tried with and may deviate by.
 
-What an operator writes and returns is read from `schema_patch/policies/esimd.toml`, its meaning from `reference`, its
+What an operator writes and returns is read from `schema_patch/schemas/policies/esimd.toml`, its meaning from `reference`, its
 arguments from `samples`, its callable form from `ops`; this table says how closely a kernel has to follow. Numbers
 follow one rule (`HALF`); an entry names what is stricter or of another kind.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from schema_patch import table as policies
-from schema_patch.schema import Schema
+from schema_patch.schemas import table as policies
+from schema_patch.schemas.grammar import Schema
 
 from . import fakes, ops, reference, samples
 from .reference.parts import nibbles

@@ -19,7 +19,7 @@ def register() -> None:
     """
     import vllm.envs  # noqa: F401  holds what goes into the hash of vLLM's compile cache
 
-    from schema_patch import table
+    from schema_patch.schemas import table
 
     from . import guard
     from .graphs import live

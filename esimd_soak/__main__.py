@@ -1,5 +1,5 @@
 """`python -m esimd_soak`."""
 
-from .cli import main
+from .commands.main import main
 
 raise SystemExit(main())

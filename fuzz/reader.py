@@ -35,7 +35,7 @@ except ImportError:
     atheris = None
 
 with atheris.instrument_imports(include=["schema_patch"]) if atheris else contextlib.nullcontext():
-    from schema_patch import survey
+    from schema_patch.verify import survey
 
 # The letter of a set, a default, and how a return repeats what its argument says: none says what is written.
 MEANING = re.compile(rb"\(\w!\)|=[\w.+-]+|(?<=-> Tensor)\(\w.\)$")

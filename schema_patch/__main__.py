@@ -1,5 +1,5 @@
 """`python -m schema_patch`."""
 
-from .cli import main
+from .commands.main import main
 
 raise SystemExit(main())

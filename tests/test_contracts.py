@@ -35,7 +35,7 @@ def test_only_the_command_line_prints_and_nobody_catches_everything() -> None:
 def test_every_code_is_documented_once() -> None:
     documented: list[str] = []
     used: set[str] = set()
-    for path in (ROOT / "schema_patch").glob("*.py"):
+    for path in (ROOT / "schema_patch").rglob("*.py"):
         text = path.read_text()
         doc = ast.get_docstring(ast.parse(text)) or ""
         documented += re.findall(r"^ *(SP\d{3})\b", doc, re.MULTILINE)

@@ -10,16 +10,19 @@ from pathlib import Path
 import pytest
 
 from esimd_ops import native
-from schema_patch import cli, elf, patch, schema, table
-from schema_patch.files import SourceFile
+from schema_patch.commands import main
+from schema_patch.elf import reader
 from schema_patch.model import Verdict
+from schema_patch.schemas import grammar, table
+from schema_patch.source import patch
+from schema_patch.text.files import SourceFile
 
 ROOT = Path(__file__).parent.parent
 REGISTRATION = ROOT / "csrc" / "registration.cpp"
 KNOWN = table.load()
 
 
-def source() -> dict[str, schema.Schema]:
+def source() -> dict[str, grammar.Schema]:
     unit = patch.examine(SourceFile("registration.cpp", REGISTRATION, REGISTRATION.read_bytes()), KNOWN)
     assert not unit.findings
     assert not unit.errors
@@ -30,7 +33,7 @@ def source() -> dict[str, schema.Schema]:
 def test_source_binary_and_registry_agree() -> None:
     ours = source()
     assert set(ours) == set(KNOWN.entries)
-    binary = {found.schema.op: found.schema for found in elf.read(str(native.library_path())).schemas}
+    binary = {found.schema.op: found.schema for found in reader.read(str(native.library_path())).schemas}
     assert binary == ours
 
     program = (
@@ -39,7 +42,7 @@ def test_source_binary_and_registry_agree() -> None:
         "    if s.name.startswith('esimd_ops::'): print(s)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    registered = {s.op: s for s in map(schema.parse, done.stdout.splitlines())}
+    registered = {s.op: s for s in map(grammar.parse, done.stdout.splitlines())}
     assert set(registered) == set(ours)
     for op, expected in ours.items():
         effect = KNOWN.effect(expected)
@@ -53,15 +56,15 @@ def test_source_binary_and_registry_agree() -> None:
 def test_strip_then_apply_gives_back_the_committed_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(ROOT / "csrc", tmp_path / "csrc")
     before = {path: path.read_bytes() for path in (tmp_path / "csrc").rglob("*") if path.is_file()}
-    assert cli.main(["strip", str(tmp_path / "csrc")]) == 0
-    assert cli.main(["check", str(tmp_path / "csrc")]) == 1
+    assert main.main(["strip", str(tmp_path / "csrc")]) == 0
+    assert main.main(["check", str(tmp_path / "csrc")]) == 1
     stripped = (tmp_path / "csrc" / "registration.cpp").read_bytes()
     assert stripped != before[tmp_path / "csrc" / "registration.cpp"]
     assert b"!)" not in stripped
     for style in ("alias", "void"):
-        assert cli.main(["apply", "--returns", style, str(tmp_path / "csrc")]) == 0
+        assert main.main(["apply", "--returns", style, str(tmp_path / "csrc")]) == 0
         assert {path: path.read_bytes() for path in before} == before
-        assert cli.main(["strip", str(tmp_path / "csrc")]) == 0
+        assert main.main(["strip", str(tmp_path / "csrc")]) == 0
     capsys.readouterr()
 
 

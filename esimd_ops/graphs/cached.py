@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from esimd_ops.guard.decide import TWINS, operator_of
-from schema_patch import caches
-from schema_patch.caches import Cache
+from schema_patch.installed import caches
+from schema_patch.installed.caches import Cache
 
 
 def traced(found: Iterable[Cache]) -> dict[str, list[Cache]]:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from schema_patch import schema as grammar
-from schema_patch import table as tables
 from schema_patch.model import Effect
-from schema_patch.schema import Schema
+from schema_patch.schemas import grammar
+from schema_patch.schemas import table as tables
+from schema_patch.schemas.grammar import Schema
 
 from . import cache_key, fakes, late, twins
 from .decide import Action, Decision, GuardError, decide

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from string import ascii_lowercase
 
-from schema_patch import rules
 from schema_patch.model import Effect, Verdict
-from schema_patch.schema import Alias, Arg, Schema, Type
+from schema_patch.schemas import rules
+from schema_patch.schemas.grammar import Alias, Arg, Schema, Type
 
 TWINS = "schema_kit_guard"  # the one namespace of all twins
 

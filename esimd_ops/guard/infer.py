@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from schema_patch import schema as grammar
 from schema_patch.model import Effect
+from schema_patch.schemas import grammar
 
 from . import late
 from .decide import GuardError

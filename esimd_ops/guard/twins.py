@@ -11,7 +11,7 @@ from torch._library.simple_registry import singleton as registry
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 
 from esimd_ops import native
-from schema_patch import schema as grammar
+from schema_patch.schemas import grammar
 
 from . import fakes
 from .decide import TWINS, Action, Decision, GuardError

@@ -16,11 +16,11 @@ The kinds of finding:
     PA112  the process was ended by a signal, or gave no answer in time
     PA113  the bits are not those of the recorded build
 
-What a schema declares is judged by `schema_patch.rules`, under its codes.
+What a schema declares is judged by `schema_patch.schemas.rules`, under its codes.
 
 `Request` says what to check, `supervise.check` runs it in a child process, `trial` is what happens there.
 """
 
-from .request import Request
+from esimd_ops.trials.messages import Request
 
 __all__ = ["Request"]

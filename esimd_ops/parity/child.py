@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from .request import At, Failed, Found, Message, Request
+from esimd_ops.trials.messages import At, Failed, Found, Message, Request
 
 
 def load(request: Request) -> None:

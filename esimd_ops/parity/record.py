@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from esimd_ops.trials.messages import Told
 from schema_patch.model import Severity, ToolError
 
-from .request import Told
 from .supervise import Outcome
 
 VERSION = 1

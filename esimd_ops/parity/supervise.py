@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from esimd_ops.trials.messages import At, Done, Found, Message, Request, Told
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
-
-from .request import At, Done, Found, Message, Request, Told
 
 LOAD_S = 300.0  # for loading everything
 ANSWER_S = 300.0  # for one step; compiling a kernel from source takes seconds

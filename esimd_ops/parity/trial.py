@@ -12,14 +12,14 @@ from torch import Tensor
 from esimd_ops import fakes, registry, samples
 from esimd_ops.samples import domain
 from esimd_ops.table import Operator
-from schema_patch import rules, table
+from esimd_ops.trials import judge
+from esimd_ops.trials.memory import Guarded, digest, same_bits
+from esimd_ops.trials.messages import Done, Told
 from schema_patch.model import Severity, Verdict
-from schema_patch.schema import Schema
+from schema_patch.schemas import rules, table
+from schema_patch.schemas.grammar import Schema
 
-from . import judge
 from .load import Load
-from .memory import Guarded, digest, same_bits
-from .request import Done, Told
 
 RESULTS_HELD = 8  # more than the four buffers of the largest ring seen
 REFUSAL = (RuntimeError, ValueError, TypeError, IndexError)

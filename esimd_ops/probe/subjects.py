@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from esimd_ops import registry
-from schema_patch import table as tables
 from schema_patch.model import Effect, ToolError
+from schema_patch.schemas import table as tables
 
 
 @dataclass(frozen=True)

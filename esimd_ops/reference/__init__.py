@@ -9,16 +9,8 @@ are judged by, with `torch.float16` it is PyTorch's own half-precision answer.
 Shapes: T rows of K elements, N outputs. All tensors are fp16 unless said otherwise. One module a family.
 """
 
-from .gdn import (
-    esimd_gdn_conv_fused,
-    esimd_gdn_conv_fused_seq,
-    esimd_gdn_conv_fused_seq_spec,
-)
-from .gemm import (
-    esimd_gemm_fp8_blockscale,
-    esimd_gemm_fp8_pert,
-    esimd_gemm_int4_pgrp,
-)
+from .gdn import esimd_gdn_conv_fused, esimd_gdn_conv_fused_seq, esimd_gdn_conv_fused_seq_spec
+from .gemm import esimd_gemm_fp8_blockscale, esimd_gemm_fp8_pert, esimd_gemm_int4_pgrp
 from .gemv import (
     esimd_gemv_fp8_blockscale_fp16_fused2,
     esimd_gemv_fp8_blockscale_fused2,
@@ -66,13 +58,8 @@ from .norm_gemv import (
     esimd_scaled_resadd_norm_gemv_fp8_pert,
 )
 from .parts import Decoder, Expected, fp8, int4_weight, inverse_rms
-from .quant import (
-    q4_0_quantize,
-)
-from .rope import (
-    esimd_qkv_split_norm_rope,
-    esimd_qkv_split_norm_rope_v,
-)
+from .quant import q4_0_quantize
+from .rope import esimd_qkv_split_norm_rope, esimd_qkv_split_norm_rope_v
 
 __all__ = [
     "Decoder",

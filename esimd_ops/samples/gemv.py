@@ -4,17 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .build import (
-    Arguments,
-    Choices,
-    block_scales,
-    fp8_matrix,
-    int4_matrix,
-    normal,
-    one_scale,
-    poison,
-    tokens,
-)
+from .build import Arguments, Choices, block_scales, fp8_matrix, int4_matrix, normal, one_scale, poison, tokens
 
 
 def row_scales(N: int, variant: str) -> Tensor:

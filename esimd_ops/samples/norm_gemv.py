@@ -2,17 +2,7 @@
 
 import torch
 
-from .build import (
-    Arguments,
-    Choices,
-    block_scales,
-    fp8_matrix,
-    int4_matrix,
-    norm_weight,
-    normal,
-    one_scale,
-    poison,
-)
+from .build import Arguments, Choices, block_scales, fp8_matrix, int4_matrix, norm_weight, normal, one_scale, poison
 
 V = 128  # elements of a head
 

@@ -12,9 +12,13 @@ import trees
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema_patch import audit_python, cli, edits, pyapply, pyedits, pyliterals, pyregs
-from schema_patch.literals import Unreadable
+from schema_patch.audit import apply, python
+from schema_patch.commands import main
+from schema_patch.cpp.literals import Unreadable
 from schema_patch.model import Span
+from schema_patch.python import edits as pyedits
+from schema_patch.python import literals, registrations
+from schema_patch.text import edits
 
 BODY = "def op(x: Tensor, out: Tensor, more: Tensor) -> None:\n    out.copy_(x)\n    more.zero_()\n"
 LIBRARY = 'lib = torch.library.Library("lib", "DEF")\n'
@@ -50,7 +54,7 @@ SCHEMAS = {
 
 
 def run(folder: Path, *arguments: str) -> int:
-    return cli.main(["apply", "--infer", *arguments, str(folder)])
+    return main.main(["apply", "--infer", *arguments, str(folder)])
 
 
 def applied(tmp_path: Path, before: str) -> str:
@@ -63,7 +67,7 @@ def applied(tmp_path: Path, before: str) -> str:
     after = path.read_bytes()
     assert run(tmp_path) == 0
     assert path.read_bytes() == after
-    assert cli.main(["revert", str(tmp_path)]) == 0
+    assert main.main(["revert", str(tmp_path)]) == 0
     assert path.read_bytes() == before.encode()
     return after.decode()
 
@@ -136,7 +140,7 @@ def test_a_link_out_of_the_tree_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "ops.py").write_text('@custom_op("lib::op", mutates_args=())\n' + BODY)
     (tmp_path / "tree" / "ops.py").symlink_to(tmp_path / "ops.py")
-    plan = pyapply.plan(str(tmp_path / "tree"), {})
+    plan = apply.plan(str(tmp_path / "tree"), {})
     assert plan.files == []
     assert "leads out of the tree" in str(plan.errors[0])
 
@@ -145,7 +149,7 @@ def test_an_edit_that_says_something_else_is_not_believed(tmp_path: Path, monkey
     (tmp_path / "ops.py").write_text('@custom_op("lib::op", mutates_args=())\n' + BODY)
     right = pyedits.named
     monkeypatch.setattr(pyedits, "named", lambda data, where, names: right(data, where, names[:1]))
-    plan = pyapply.plan(str(tmp_path), {})
+    plan = apply.plan(str(tmp_path), {})
     assert plan.files == []
     assert "would not declare what was meant" in str(plan.errors[0])
 
@@ -191,16 +195,16 @@ def test_names_are_added_and_nothing_else_changes(present: list[str], data: st.D
     source = (
         f"@custom_op('n::o', mutates_args={opening}{','.join(items)}{comma}{data.draw(gap)}{closing})\ndef o(): ...\n"
     )
-    before = pyregs.read(source.encode(), "o.py")
+    before = registrations.read(source.encode(), "o.py")
     assert before
     (operator,) = before.operators
     assert operator.mutates == tuple(present)
     made = pyedits.named(source.encode(), operator.mutates_span, more)
     assert all(edit.span.start == edit.span.end for edit in made)
-    after = pyregs.read(edits.apply(source.encode(), made), "o.py")
+    after = registrations.read(edits.apply(source.encode(), made), "o.py")
     assert after
     assert after.operators[0].mutates == (*present, *more)
-    assert audit_python.declared(after.operators[0]) == (*present, *more)
+    assert python.declared(after.operators[0]) == (*present, *more)
 
 
 @given(
@@ -215,7 +219,7 @@ def test_each_character_of_a_string_is_found_in_the_file(pieces: list[tuple[str,
         return
     if not isinstance(expected, str):
         return
-    found = pyliterals.read(source.encode(), Span(0, len(source)), expected)
+    found = literals.read(source.encode(), Span(0, len(source)), expected)
     assert "".join(source[span.start : span.end] for span in found.spans) == expected == found.text
 
 
@@ -224,7 +228,7 @@ def test_each_character_of_a_string_is_found_in_the_file(pieces: list[tuple[str,
 )
 def test_a_string_that_is_not_read(source: str) -> None:
     with pytest.raises(Unreadable):
-        pyliterals.read(source.encode(), Span(0, len(source.encode())), "a")
+        literals.read(source.encode(), Span(0, len(source.encode())), "a")
 
 
 def test_c_plus_plus_and_python_in_one_run(tmp_path: Path) -> None:
@@ -243,5 +247,5 @@ def mine(a: Tensor, b: Tensor) -> None:
     assert run(tmp_path, "--returns", "void") == 0
     after = before.replace("return torch.ops.planted.op(a, b)", "torch.ops.planted.op(a, b)\n    return b")
     assert (tmp_path / "ops.py").read_text() == after.replace("mutates_args=()", 'mutates_args=("b",)')
-    assert cli.main(["revert", str(tmp_path)]) == 0
+    assert main.main(["revert", str(tmp_path)]) == 0
     assert (tmp_path / "ops.py").read_text() == before

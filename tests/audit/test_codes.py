@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from schema_patch import sarif
+from schema_patch.report import sarif
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "codes"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trees
 
-from schema_patch import cli
+from schema_patch.commands import main
 
 LIES = "at::Tensor op(at::Tensor a, at::Tensor b) { b.copy_(a); return b; }"
 PARTIAL = "void op(at::Tensor a, at::Tensor b) { a.zero_(); b.zero_(); }"
@@ -28,7 +28,7 @@ def tree(tmp_path: Path, **files: str) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
-    code = cli.main([str(word) for word in words])
+    code = main.main([str(word) for word in words])
     streams = capsys.readouterr()
     return code, streams.out + streams.err
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import trees
 
-from schema_patch import cli, sarif
+from schema_patch.commands import main
 from schema_patch.model import Finding, Location, Report
+from schema_patch.report import sarif
 
 ROOT = Path(__file__).parents[2]
 LIES = "at::Tensor op(at::Tensor a, at::Tensor b) { b.copy_(a); return b; }"
@@ -30,7 +31,7 @@ def test_text_names_the_page_of_each_code_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     (tmp_path / "op.cpp").write_text(KNOWN if command == ["check"] else trees.source(LIES, returns="Tensor"))
-    assert cli.main([*command, "--strict", str(tmp_path)]) == 1
+    assert main.main([*command, "--strict", str(tmp_path)]) == 1
     shown = capsys.readouterr()
     found = set(re.findall(r": (?:error|warning): ([A-Z]{2}\d{3})", shown.out))
     assert found
@@ -42,7 +43,7 @@ def test_nothing_is_linked_where_nothing_is_wrong(tmp_path: Path, capsys: pytest
     (tmp_path / "op.cpp").write_text(
         trees.source("void op(at::Tensor a, at::Tensor b) { b.copy_(a); }", "Tensor a, Tensor! b")
     )
-    assert cli.main(["audit", "--no-cache", str(tmp_path)]) == 0
+    assert main.main(["audit", "--no-cache", str(tmp_path)]) == 0
     assert pages(capsys.readouterr().err) == {}
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import files, schema, table
-from schema_patch.mutation import tree, work
-from schema_patch.mutation.index import Index
+from schema_patch.inference import work
+from schema_patch.inference.index import tree
+from schema_patch.inference.index.index import Index
+from schema_patch.schemas import grammar, table
+from schema_patch.text import files
 
 CHECKOUT = os.environ.get("LLM_SCALER")
 pytestmark = pytest.mark.skipif(not CHECKOUT, reason="set LLM_SCALER to a checkout of intel/llm-scaler")
@@ -23,7 +25,7 @@ def test_every_known_operator_writes_exactly_what_the_table_says() -> None:
     known = table.load()
     checked = 0
     for operator, found in zip(operators, work.infer(operators, index), strict=True):
-        effect = known.effect(schema.parse(operator.text.text), operator.namespace)
+        effect = known.effect(grammar.parse(operator.text.text), operator.namespace)
         if effect is None:
             continue
         checked += 1

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trees
 
-from schema_patch import cli
-from schema_patch.mutation import tree as trees_on_disk
+from schema_patch.commands import main
+from schema_patch.inference.index import tree as trees_on_disk
 
 LIES = "void op(at::Tensor a, at::Tensor b) { b.copy_(a); }"
 
@@ -22,7 +22,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
-    code = cli.main([str(word) for word in words])
+    code = main.main([str(word) for word in words])
     streams = capsys.readouterr()
     return code, streams.out + streams.err
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import audit_python, pyflow, pyregs
+from schema_patch.audit import python as audit_python
 from schema_patch.model import Verdict
+from schema_patch.python import flow, registrations
 
 
 def read(tmp_path: Path, code: str) -> audit_python.Python:
@@ -77,9 +78,9 @@ def test_what_a_function_writes(body: str) -> None:
         def op(x, out, outs: list[torch.Tensor], sizes: list[int], n: int):
             BODY
     """).replace("BODY", body)
-    source = pyregs.read(code.encode(), "ops.py")
+    source = registrations.read(code.encode(), "ops.py")
     assert source
-    found = pyflow.answers(source.functions["op"], "ops.py", source.functions, {"lib::kernel": (1,)})
+    found = flow.answers(source.functions["op"], "ops.py", source.functions, {"lib::kernel": (1,)})
     assert {name for name, answer in found.items() if answer.kind.value == "written"} == ({BODIES[body]} - {""})
 
 

@@ -11,12 +11,16 @@ import trees
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schema_patch import audit, cpp, pyregs
-from schema_patch.console import Steps
-from schema_patch.mutation import flow, tree, work
-from schema_patch.mutation import scan as scanning
-from schema_patch.mutation.mask import mask
-from schema_patch.mutation.scan import FileIndex, scan
+from schema_patch.audit import judge
+from schema_patch.cpp import registrations as cpp
+from schema_patch.inference import work
+from schema_patch.inference.engine import flow
+from schema_patch.inference.index import scan as scanning
+from schema_patch.inference.index import tree
+from schema_patch.inference.index.mask import mask
+from schema_patch.inference.index.scan import FileIndex, scan
+from schema_patch.python import registrations as pyregs
+from schema_patch.report.console import Steps
 
 MATTER = 3
 HELPER = "#include <torch/torch.h>\nvoid helper_%d(at::Tensor& t) { %s }\n"
@@ -57,14 +61,14 @@ def test_only_what_registers_and_what_calls_lead_to_is_parsed(
 ) -> None:
     helpers(tmp_path, count)
     trees.write(tmp_path, op_cpp=trees.source("void op(at::Tensor a, at::Tensor b) { helper_0(b); }"))
-    result = audit.audit([str(tmp_path)], Steps(), cached=False)
+    result = judge.audit([str(tmp_path)], Steps(), cached=False)
     assert [finding.code for finding in result.findings] == ["SP101"]
     assert counted == {"scanned": count + 1, "registrations read": 1, "functions parsed": MATTER + 1}
 
 
 def test_a_tree_that_registers_nothing_is_not_even_scanned(tmp_path: Path, counted: Counter[str]) -> None:
     helpers(tmp_path, 50)
-    result = audit.audit([str(tmp_path)], Steps(), cached=False)
+    result = judge.audit([str(tmp_path)], Steps(), cached=False)
     assert (result.checked, result.errors) == ([], [])
     assert counted == {}
 
@@ -77,13 +81,13 @@ def test_what_is_remembered_is_not_read_again(
     code.mkdir()
     helpers(code, 10)
     trees.write(code, op_cpp=trees.source("void op(at::Tensor a, at::Tensor b) { helper_0(b); }"))
-    first = audit.audit([str(code)], Steps())
+    first = judge.audit([str(code)], Steps())
     counted.clear()
-    again = audit.audit([str(code)], Steps())
+    again = judge.audit([str(code)], Steps())
     assert counted == {}
     assert again.findings == first.findings
     (code / "h9.cpp").write_text(HELPER % (9, ""))
-    audit.audit([str(code)], Steps())
+    judge.audit([str(code)], Steps())
     assert counted["scanned"] == 1
 
 

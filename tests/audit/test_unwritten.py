@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from schema_patch import audit, cli, cpp
+from schema_patch.audit import judge
+from schema_patch.commands import main
+from schema_patch.cpp import registrations
+from schema_patch.inference import unwritten
 from schema_patch.model import Verdict
-from schema_patch.mutation import unwritten
 
 SOURCE = """
 #include <torch/library.h>
@@ -45,7 +47,7 @@ def result(tmp_path):
         def __call__(self, path: str) -> None: ...
         def expect(self, count: int) -> None: ...
 
-    return audit.audit([str(path)], Steps(), cached=False)
+    return judge.audit([str(path)], Steps(), cached=False)
 
 
 def test_a_write_is_a_finding_with_the_schema_to_write(result):
@@ -72,15 +74,15 @@ def test_a_whole_schema_of_the_old_kind_is_judged_like_any_other(result):
 def test_apply_writes_the_schema_behind_the_name(tmp_path):
     path = tmp_path / "ops.cpp"
     path.write_text(SOURCE)
-    assert cli.main(["apply", "--infer", str(tmp_path)]) == 0
+    assert main.main(["apply", "--infer", str(tmp_path)]) == 0
     expected = SOURCE
     for old, new in FIXED.items():
         assert expected.count(old) == 1
         expected = expected.replace(old, new)
     assert path.read_text() == expected
-    assert cli.main(["apply", "--infer", str(tmp_path)]) == 0
+    assert main.main(["apply", "--infer", str(tmp_path)]) == 0
     assert path.read_text() == expected
-    assert cli.main(["revert", str(tmp_path)]) == 0
+    assert main.main(["revert", str(tmp_path)]) == 0
     assert path.read_text() == SOURCE
 
 
@@ -111,6 +113,6 @@ def test_types(written, expected):
 
 
 def test_a_method_of_another_object_is_no_registration():
-    source = cpp.read(b'auto r = torch::RegisterOperators(); auto q = plan.op("x", &f);', "a.cpp")
+    source = registrations.read(b'auto r = torch::RegisterOperators(); auto q = plan.op("x", &f);', "a.cpp")
     assert not source.unwritten
     assert not source.registrations

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from schema_patch.mutation import tree, work
-from schema_patch.mutation.index import Index
-from schema_patch.mutation.infer import Inferred
+from schema_patch.inference import work
+from schema_patch.inference.index import tree
+from schema_patch.inference.index.index import Index
+from schema_patch.inference.infer import Inferred
 
 REGISTRATION = """
 #include <torch/library.h>

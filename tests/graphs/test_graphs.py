@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from esimd_ops.cli import esimd_ops
+from esimd_ops.commands.main import esimd_ops
 from esimd_ops.guard.decide import operator_of, twin_name
-from schema_patch import schema
+from schema_patch.schemas import grammar
 
 SERVER = """
 import sys, torch, warnings
@@ -118,4 +118,4 @@ def test_nothing_to_read_is_no_success(tmp_path: Path, monkeypatch: pytest.Monke
     "text", ["a_b::c(Tensor x) -> ()", "a::b_c(Tensor x) -> ()", "lib2::op_1.out_2(Tensor x) -> ()"]
 )
 def test_a_twin_s_name_tells_its_operator(text: str) -> None:
-    assert operator_of(twin_name(schema.parse(text))) == text.partition("(")[0]
+    assert operator_of(twin_name(grammar.parse(text))) == text.partition("(")[0]

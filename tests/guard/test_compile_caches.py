@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import caches, cli
+from schema_patch.commands import main
+from schema_patch.installed import caches
 
 PROGRAM = """
 import sys, warnings
@@ -53,7 +54,7 @@ def test_two_processes_and_one_cache(tmp_path: Path, capsys: pytest.CaptureFixtu
     found = caches.read("Inductor", cache, {"stale"})
     assert caches.kind_of(cache) == "Inductor"
     assert found.files > 0
-    assert cli.main(["caches", str(cache), "--namespace", "stale"]) == 0
+    assert main.main(["caches", str(cache), "--namespace", "stale"]) == 0
     said = capsys.readouterr()
     assert f"Inductor: {cache}" in said.out
     assert "nothing deleted" in said.err
@@ -62,7 +63,7 @@ def test_two_processes_and_one_cache(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert wrong_of_20(cache, "shipped", "guard") == 0
     assert wrong_of_20(cache, "shipped") == 20
 
-    assert cli.main(["caches", str(cache), "--purge"]) == 0
+    assert main.main(["caches", str(cache), "--purge"]) == 0
     assert f"purged {cache}" in capsys.readouterr().out
     assert list(cache.iterdir()) == []
     assert wrong_of_20(cache, "fixed") == 0

@@ -8,7 +8,7 @@ import torch
 
 from esimd_ops import guard
 from esimd_ops.guard import Action, GuardError, late, twins
-from schema_patch import table
+from schema_patch.schemas import table
 
 
 @pytest.fixture
@@ -215,10 +215,10 @@ def test_it_warns_after_a_compilation(scratch) -> None:
 
 def test_twins_do_not_collide() -> None:
     from esimd_ops.guard.decide import twin_name
-    from schema_patch import schema
+    from schema_patch.schemas import grammar
 
     names = {
-        twin_name(schema.parse(f"{op}(Tensor x) -> ()"))
+        twin_name(grammar.parse(f"{op}(Tensor x) -> ()"))
         for op in ("a_b::c", "a::b_c", "a::b.c", "a::b_dot_c", "a__b::c")
     }
     assert len(names) == 5

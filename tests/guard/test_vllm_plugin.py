@@ -14,7 +14,7 @@ import torch
 
 from esimd_ops import guard, vllm_plugin
 from esimd_ops.guard import GuardError, cache_key
-from schema_patch import table as tables
+from schema_patch.schemas import table as tables
 
 NAMESPACE = "custom_esimd_kernels_sglang"  # of the table, and no other test has operators in it
 FACTOR = cache_key.VLLM_FACTOR

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from esimd_ops.host import build
-from esimd_ops.host.watch import Runtime, Seen
+from esimd_ops.races.watch import Runtime, Seen
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent.parent / "examples" / "esimd"

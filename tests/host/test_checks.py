@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from esimd_ops.host import lines, schedules
-from esimd_ops.host.watch import Seen
+from esimd_ops.races import lines, schedules
+from esimd_ops.races.watch import Seen
 
 Judge = Callable[..., tuple[torch.Tensor, list[Seen]]]
 SOURCE = (Path(__file__).parent / "tree" / "defects.sycl").read_text().splitlines()

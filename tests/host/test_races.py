@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from esimd_ops import cli
-from esimd_ops.host.suppressions import Suppressions
+from esimd_ops.commands import main
+from esimd_ops.races.suppressions import Suppressions
 from schema_patch.model import Location, ToolError
 
 FEW = "descending;ascending"
@@ -140,8 +140,8 @@ def test_libraries_of_another_build_are_refused() -> None:
 
 
 def test_what_is_no_tree_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["host-build", str(tmp_path / "none"), "-o", str(tmp_path / "out")]) == 2
+    assert main.main(["host-build", str(tmp_path / "none"), "-o", str(tmp_path / "out")]) == 2
     assert "no such directory" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
-    assert cli.main(["host-build", str(tmp_path / "empty"), "-o", str(tmp_path / "out")]) == 2
+    assert main.main(["host-build", str(tmp_path / "empty"), "-o", str(tmp_path / "out")]) == 2
     assert "expected .sycl sources" in capsys.readouterr().err

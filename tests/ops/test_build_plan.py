@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import doctor, policy
+from schema_patch.build import doctor
+from schema_patch.installed import policy
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from esimd_ops import cli, parity
+from esimd_ops import parity
+from esimd_ops.commands import main
 from esimd_ops.parity import Request, supervise
 from esimd_ops.table import OPS
 
@@ -38,7 +39,7 @@ DEFECTS = {
 
 def check(capsys, *words):
     """Exit code, report and standard error of a check with --format json."""
-    code = cli.main(["check", "--format", "json", *map(str, words)])
+    code = main.main(["check", "--format", "json", *map(str, words)])
     out, err = capsys.readouterr()
     return code, json.loads(out) if out else None, err
 
@@ -143,5 +144,5 @@ def test_every_code_is_documented_once():
 
 
 def test_help_loads_no_torch():
-    program = "import sys; from esimd_ops import cli; cli.main(['check', '--help']); sys.exit('torch' in sys.modules)"
+    program = "import sys; from esimd_ops.commands import main as cli; cli.main(['check', '--help']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0

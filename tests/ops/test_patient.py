@@ -7,7 +7,8 @@ import pytest
 
 from esimd_ops import registry
 from esimd_ops.table import OPS
-from schema_patch import cpp, schema
+from schema_patch.cpp import registrations
+from schema_patch.schemas import grammar
 
 PATIENT = Path(__file__).resolve().parents[2] / "examples/as_shipped"
 
@@ -16,7 +17,7 @@ PATIENT = Path(__file__).resolve().parents[2] / "examples/as_shipped"
 def schemas():
     texts = {}
     for path in sorted((PATIENT / "csrc").glob("*.cc")):
-        for registration in cpp.read(path.read_bytes(), str(path)).registrations:
+        for registration in registrations.read(path.read_bytes(), str(path)).registrations:
             text = registration.schema.text
             texts[text.split("(")[0]] = text
     return texts
@@ -42,7 +43,7 @@ ANNOTATED = {
 
 
 def test_the_schema_is_the_true_one_but_for_its_marks(ops, schemas, operator):
-    true, found = registry.schemas("esimd_ops")[operator], schema.parse(schemas[operator])
+    true, found = registry.schemas("esimd_ops")[operator], grammar.parse(schemas[operator])
     assert [(arg.name, arg.type.base, arg.default) for arg in found.args] == [
         (arg.name, arg.type.base, arg.default) for arg in true.args
     ]

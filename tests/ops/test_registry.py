@@ -7,9 +7,10 @@ import torch
 
 from esimd_ops import fakes, registry, samples
 from esimd_ops.table import OPS
-from schema_patch import patch, rules, table
-from schema_patch.files import SourceFile
 from schema_patch.model import Verdict
+from schema_patch.schemas import rules, table
+from schema_patch.source import patch
+from schema_patch.text.files import SourceFile
 
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 REGISTRATION = Path(__file__).resolve().parents[2] / "csrc" / "registration.cpp"

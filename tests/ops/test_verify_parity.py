@@ -13,7 +13,7 @@ import pytest
 
 from esimd_ops import native
 from esimd_ops.table import OPS
-from schema_patch import cli
+from schema_patch.commands import main
 
 PATIENT = Path(__file__).resolve().parents[2] / "examples/as_shipped"
 
@@ -29,7 +29,7 @@ def patient(tmp_path_factory: pytest.TempPathFactory, extension: object) -> Path
 
 
 def verify(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict]:
-    code = cli.main_verify([*map(str, words), "--parity", "--format", "json"])
+    code = main.main_verify([*map(str, words), "--parity", "--format", "json"])
     return code, json.loads(capsys.readouterr().out)
 
 

@@ -4,10 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import schemas, spelled
 
-from schema_patch import annotate, cpp, edits, literals, patch, schema, table
-from schema_patch.annotate import Returns
-from schema_patch.files import SourceFile
+from schema_patch.cpp import literals, registrations
 from schema_patch.model import Edit, Span
+from schema_patch.schemas import annotate, grammar, table
+from schema_patch.schemas.annotate import Returns
+from schema_patch.source import patch
+from schema_patch.text import edits
+from schema_patch.text.files import SourceFile
 
 SETTINGS = settings(max_examples=300, deadline=None)
 KNOWN = table.load()
@@ -32,7 +35,7 @@ def published(draw: st.DrawFn) -> str:
 @given(schemas().flatmap(lambda text: st.tuples(st.just(text), spelled(text))), st.sampled_from(["m", "ops", "lib_"]))
 def test_spelling_does_not_change_what_is_read(case: tuple[str, bytes], handle: str) -> None:
     text, spelling = case
-    found = cpp.read(source(spelling, handle=handle, after=b", {at::Tag::pt2_compliant_tag}"), "a.cc")
+    found = registrations.read(source(spelling, handle=handle, after=b", {at::Tag::pt2_compliant_tag}"), "a.cc")
     assert not found.problems
     assert [r.schema.text for r in found.registrations] == [text]
 
@@ -57,11 +60,11 @@ def test_annotating_changes_only_the_schema(case: tuple[str, bytes], returns: Re
     (planned,) = plan.files
     (change,) = planned.changes
 
-    parsed = schema.parse(text)
+    parsed = grammar.parse(text)
     effect = KNOWN.effect(parsed)
     assert effect
     assert change.after == annotate.apply(text, annotate.plan(parsed, effect, returns))
-    assert schema.parse(change.after).writes == effect.writes
+    assert grammar.parse(change.after).writes == effect.writes
 
     # What remains when the edited pieces are cut out of both is the same, byte for byte.
     undo = edits.inverse(code, planned.edits)
@@ -81,18 +84,18 @@ def cut(data: bytes, made: tuple[Edit, ...]) -> bytes:
 @given(schemas().flatmap(lambda text: st.tuples(st.just(text), spelled(text))), st.data())
 def test_each_character_knows_its_bytes(case: tuple[str, bytes], data: st.DataObject) -> None:
     text, spelling = case
-    mapped = cpp.read(source(spelling), "a.cc").registrations[0].schema
+    mapped = registrations.read(source(spelling), "a.cc").registrations[0].schema
     start = data.draw(st.integers(text.index("(") + 1, len(text)))
     end = data.draw(st.integers(start, len(text)))
     new = data.draw(st.sampled_from(["", "(a!)", "!", "()"]))
     code = edits.apply(source(spelling), mapped.edits(start, end, new))
-    assert [r.schema.text for r in cpp.read(code, "a.cc").registrations] == [text[:start] + new + text[end:]]
+    assert [r.schema.text for r in registrations.read(code, "a.cc").registrations] == [text[:start] + new + text[end:]]
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_crash_the_reader(noise: bytes) -> None:
     for code in (noise, b"TORCH_LIBRARY(x, m) { m.def(" + noise, source(noise)):
-        cpp.read(code, "a.cc")
+        registrations.read(code, "a.cc")
 
 
 @SETTINGS
@@ -100,7 +103,7 @@ def test_no_bytes_crash_the_reader(noise: bytes) -> None:
 def test_a_cut_file_is_never_read_as_whole(spelling: bytes, data: st.DataObject) -> None:
     code = source(spelling).rstrip()
     end = data.draw(st.integers(code.index(b"{") + 1, len(code) - 1))
-    found = cpp.read(code[:end], "a.cc")
+    found = registrations.read(code[:end], "a.cc")
     assert any(problem.fatal for problem in found.problems)
 
 

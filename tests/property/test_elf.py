@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[1] / "schema_patch"))
 from elf_files import OTHER, VOID, build, sstrip
 
-from schema_patch import elf, survey
+from schema_patch.elf import reader
 from schema_patch.model import Report, ToolError
+from schema_patch.verify import survey
 
 OP = "esimd_gemv_int4"
 RESADD = "esimd_norm_add_norm(Tensor h2_raw, Tensor(a!) h1, Tensor w1, Tensor w2, Tensor(b!) out, float eps1, float eps2) -> ()"
@@ -72,7 +73,7 @@ def test_a_turned_bit_never_crashes(library: bytes, place: Path, data: st.DataOb
     bit = data.draw(st.one_of(headers, tail, st.integers(0, len(library) * 8 - 1)))
     place.write_bytes(turned(library, bit))
     with contextlib.suppress(ToolError):
-        assert elf.read(place).size == len(library)
+        assert reader.read(place).size == len(library)
 
 
 @pytest.mark.parametrize("text", [VOID, RESADD])
@@ -90,4 +91,4 @@ def test_a_turned_bit_in_a_required_schema_is_never_clean(library: bytes, place:
 def test_noise_is_refused(place: Path, noise: bytes, head: bool) -> None:
     place.write_bytes((b"\x7fELF\x02\x01\x01" if head else b"") + noise)
     with pytest.raises(ToolError):
-        elf.read(place)
+        reader.read(place)

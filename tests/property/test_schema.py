@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import schemas
 
-from schema_patch import schema
+from schema_patch.schemas import grammar
 
 SETTINGS = settings(max_examples=400, deadline=None)
 
@@ -23,7 +23,7 @@ def torch_parses(text: str) -> bool:
     return True
 
 
-def same_meaning(ours: schema.Schema, theirs: torch.FunctionSchema) -> None:
+def same_meaning(ours: grammar.Schema, theirs: torch.FunctionSchema) -> None:
     assert ours.name == theirs.name
     assert ours.overload == theirs.overload_name
     assert [a.name for a in ours.args] == [a.name for a in theirs.arguments]
@@ -40,21 +40,21 @@ def same_meaning(ours: schema.Schema, theirs: torch.FunctionSchema) -> None:
 @given(schemas())
 def test_a_generated_schema_means_what_torch_says(text: str) -> None:
     assert torch_parses(text), text
-    same_meaning(schema.parse(text), torch._C.parse_schema(text))
+    same_meaning(grammar.parse(text), torch._C.parse_schema(text))
 
 
 @SETTINGS
 @given(schemas())
 def test_print_then_parse_is_the_same_schema(text: str) -> None:
-    parsed = schema.parse(text)
-    assert schema.parse(str(parsed)) == parsed
+    parsed = grammar.parse(text)
+    assert grammar.parse(str(parsed)) == parsed
     assert torch_parses(str(parsed))
 
 
 @SETTINGS
 @given(schemas())
 def test_every_argument_and_type_knows_its_span(text: str) -> None:
-    parsed = schema.parse(text)
+    parsed = grammar.parse(text)
     for arg in (*parsed.args, *parsed.returns):
         inside = text[arg.span.start : arg.span.end]
         assert inside.startswith(text[arg.type.span.start : arg.type.span.end])
@@ -63,7 +63,9 @@ def test_every_argument_and_type_knows_its_span(text: str) -> None:
         for alias in arg.type.aliases():
             assert text[alias.span.start] in "!("
             assert text[alias.span.end - 1] in "!)"
-    assert schema.parse(f"f() -> {text[parsed.returns_span.start : parsed.returns_span.end]}").returns == parsed.returns
+    assert (
+        grammar.parse(f"f() -> {text[parsed.returns_span.start : parsed.returns_span.end]}").returns == parsed.returns
+    )
 
 
 @SETTINGS
@@ -76,15 +78,15 @@ def test_what_torch_refuses_is_refused(text: str, data: st.DataObject) -> None:
     )  # fmt: skip
     assume(not torch_parses(broken))
     try:
-        parsed = schema.parse(broken)
-    except schema.SchemaError as error:
+        parsed = grammar.parse(broken)
+    except grammar.SchemaError as error:
         assert "^" in str(error)  # noqa: PT017  either outcome is a result
         return
     # We are lenient in a few places, all of them listed; never about which argument is written.
     assert tolerated(parsed), broken
 
 
-def tolerated(parsed: schema.Schema) -> bool:
+def tolerated(parsed: grammar.Schema) -> bool:
     """Forms that our grammar takes and torch does not: `(a! -> )`, `*` among sets, unfit defaults, unfit Dict keys."""
     odd_sets = any(
         alias.after == () or "*" in (*alias.before, *(alias.after or ()))
@@ -111,8 +113,8 @@ def test_every_schema_that_torch_registers() -> None:
     registered = json.loads(done.stdout.splitlines()[-1])
     assert len(registered) > 4000
     for text, args, returns in registered:
-        parsed = schema.parse(text)
-        assert schema.parse(str(parsed)) == parsed
+        parsed = grammar.parse(text)
+        assert grammar.parse(str(parsed)) == parsed
         assert [[a.name, a.type.is_write] for a in parsed.args] == args
         assert len(parsed.returns) == returns
 
@@ -122,4 +124,4 @@ def test_every_schema_that_torch_registers() -> None:
 def test_spellings_of_a_write(spelling: str) -> None:
     text = f"op({spelling} x) -> ()"
     assert torch_parses(text)
-    assert schema.parse(text).writes == ("x",)
+    assert grammar.parse(text).writes == ("x",)

@@ -15,7 +15,9 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from schema_patch import cli, cpp, schema, table
+from schema_patch.commands import main
+from schema_patch.cpp import registrations
+from schema_patch.schemas import grammar, table
 
 CHECKOUT = os.environ.get("LLM_SCALER")
 TREE = Path(CHECKOUT or "") / "vllm" / "custom-esimd-kernels-vllm"
@@ -36,10 +38,10 @@ def lines(root: Path) -> dict[str, list[bytes]]:
 
 
 def test_all_37_are_patched_and_nothing_else(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["check", str(tree)]) == 1
+    assert main.main(["check", str(tree)]) == 1
     assert "37 wrong" in capsys.readouterr().out
     before = lines(tree)
-    assert cli.main(["apply", str(tree)]) == 0
+    assert main.main(["apply", str(tree)]) == 0
     said = capsys.readouterr()
     assert "37 operators changed" in said.err
     (tree / ".schema-patch.journal.json").unlink()
@@ -74,7 +76,7 @@ def test_all_37_are_patched_and_nothing_else(tree: Path, capsys: pytest.CaptureF
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("returns", ["alias", "void"])
 def test_the_registration_files_compile_and_load(tree: Path, returns: str) -> None:
-    assert cli.main(["apply", "--returns", returns, str(tree)]) == 0
+    assert main.main(["apply", "--returns", returns, str(tree)]) == 0
     header = (tree / "include" / "kernel_ops.h").read_text()
     prototypes = re.findall(r"^(at::Tensor|void) (\w+)\(([^;]*)\);", header, re.MULTILINE)
     stubs = [f'{kind} {name}({args}) {{ TORCH_CHECK(false, "a stub"); }}' for kind, name, args in prototypes]
@@ -115,10 +117,10 @@ def test_the_registration_files_compile_and_load(tree: Path, returns: str) -> No
 
 def test_the_sglang_copy_too(tmp_path: Path) -> None:
     shutil.copytree(Path(CHECKOUT or "") / "sglang" / "custom-esimd-kernels", tmp_path / "ops")
-    cli.main(["apply", str(tmp_path / "ops")])
+    main.main(["apply", str(tmp_path / "ops")])
     patched = "".join(p.read_text() for p in (tmp_path / "ops").rglob("torch_extension*.cc"))
     texts = re.findall(r"m\.def\(((?:\s*\"[^\"]*\")+)", patched)
-    schemas = [schema.parse("".join(re.findall(r'"([^"]*)"', text))) for text in texts]
+    schemas = [grammar.parse("".join(re.findall(r'"([^"]*)"', text))) for text in texts]
     known = [s for s in schemas if KNOWN.effect(s)]
     assert len(known) == 29  # the rest has GGUF formats that the table does not know
     assert all(s.writes == KNOWN.effect(s).writes for s in known)  # type: ignore[union-attr]
@@ -128,7 +130,7 @@ def test_the_other_operators_are_as_the_second_table_has_them() -> None:
     others = {name: entry for name, entry in table.everything().entries.items() if name not in KNOWN.entries}
     found = {}
     for path in sorted((TREE / "csrc").rglob("*.sycl")):
-        for registration in cpp.read(path.read_bytes(), str(path)).registrations:
-            parsed = schema.parse(registration.schema.text)
+        for registration in registrations.read(path.read_bytes(), str(path)).registrations:
+            parsed = grammar.parse(registration.schema.text)
             found[parsed.op] = (registration.namespace, tuple(arg.name for arg in parsed.args), parsed.writes)
     assert found == {name: (entry.namespaces[0], entry.arguments, entry.writes) for name, entry in others.items()}

@@ -10,8 +10,9 @@ import torch
 from elftools.elf.elffile import ELFFile
 from wheels import fetch
 
-from schema_patch import elf, survey
+from schema_patch.elf import reader
 from schema_patch.model import Report, Verdict
+from schema_patch.verify import survey
 
 pytestmark = pytest.mark.real
 
@@ -90,7 +91,7 @@ def test_every_schema_is_listed_as_unknown(release: str, report: Report) -> None
 def test_a_plain_scan_finds_the_same(unpacked: Path, report: Report) -> None:
     libraries = sorted(unpacked.rglob("*.so"))
     for path in libraries:
-        facts = elf.read(path)
+        facts = reader.read(path)
         schemas, needed = scan(path)
         assert {found.text for found in facts.schemas} == schemas, path.name
         assert list(facts.needed) == needed, path.name
@@ -125,7 +126,7 @@ def test_the_kernels_are_those_that_the_linker_lists(unpacked: Path) -> None:
             names = section.data().split(b"\0") if section else []
         native = {name.partition(b".")[2].decode() for name in names if name.startswith(b"sycl-spir64_gen")}
         spirv = {name.partition(b".")[2].decode() for name in names if name.startswith(b"sycl-spir64-")}
-        device = elf.read(path).device
+        device = reader.read(path).device
         assert device.unread == (), path
         kernels = device.kernels()
         compiled = {kernel for kernel, codes in kernels.items() if codes - {"SPIR-V"}}
@@ -146,7 +147,7 @@ def test_each_target_of_the_wheel_is_met(release: str, wheel: Path) -> None:
 
 
 def test_a_release_against_itself_and_the_other(release: str, wheel: Path, unpacked: Path) -> None:
-    from schema_patch import compare, gather
+    from schema_patch.verify import compare, gather
 
     ours, theirs = (gather.gather([str(path)], deep=True).by_key() for path in (wheel, unpacked))
     report = compare.compare(ours, theirs)

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from schema_patch.toolchain import Devices, Facts, Interpreter, Program, Torch
+from schema_patch.build.toolchain import Devices, Facts, Interpreter, Program, Torch
 
 ICPX_2025 = """\
 Intel(R) oneAPI DPC++/C++ Compiler 2025.3.2 (2025.3.2.20260112)

@@ -21,8 +21,10 @@ import pytest
 import yaml
 from device_files import library, spirv
 
-from schema_patch import cpp, rebuild, table
-from schema_patch.annotate import Returns
+from schema_patch.build import rebuild
+from schema_patch.cpp import registrations
+from schema_patch.schemas import table
+from schema_patch.schemas.annotate import Returns
 
 from .recorded import GXX, ICPX_2025, ICPX_2026, OCLOC_IDS, stand_in, stand_in_python
 from .test_toolchain import XPU
@@ -162,7 +164,7 @@ def patched_schemas(folder: Path) -> list[str]:
 
 
 def shipped_schemas() -> list[str]:
-    sources = [cpp.read(path.read_bytes(), str(path)) for path in sorted((PATIENT / "csrc").glob("*.cc"))]
+    sources = [registrations.read(path.read_bytes(), str(path)) for path in sorted((PATIENT / "csrc").glob("*.cc"))]
     return [registration.schema.text for source in sources for registration in source.registrations]
 
 
@@ -264,7 +266,7 @@ def test_all_37_are_required_by_name() -> None:
     wrong = {
         registration.schema.text.split("(")[0]
         for path in (PATIENT / "csrc").glob("*.cc")
-        for registration in cpp.read(path.read_bytes(), str(path)).registrations
+        for registration in registrations.read(path.read_bytes(), str(path)).registrations
         if "!" not in registration.schema.text
     }
     assert len(required) == len(set(required)) == 37

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from schema_patch import doctor
+from schema_patch.build import doctor
+from schema_patch.build.toolchain import Cache, Devices, Facts, Program, Torch
 from schema_patch.model import Severity
-from schema_patch.toolchain import Cache, Devices, Facts, Program, Torch
 
 from .recorded import good
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import rebuild as course
-from schema_patch import table
-from schema_patch.annotate import Returns
+from schema_patch.build import rebuild as course
+from schema_patch.schemas import table
+from schema_patch.schemas.annotate import Returns
 
 from .recorded import stand_in
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import toolchain
+from schema_patch.build import toolchain
 from schema_patch.model import ToolError
 
 from .recorded import GXX, ICPX_2025, ICPX_2026, OCLOC_IDS, OCLOC_IDS_BEFORE_G31, stand_in, stand_in_python

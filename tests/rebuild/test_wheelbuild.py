@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import wheelbuild
+from schema_patch.build import wheelbuild
+from schema_patch.build.wheelbuild import Settings
 from schema_patch.model import ToolError
-from schema_patch.wheelbuild import Settings
 
 from .recorded import stand_in
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import elf
+from schema_patch.elf import reader
 
 from .recorded import GXX, ICPX_2025
 
@@ -150,7 +150,7 @@ def test_the_device_link_compiles_for_the_card_and_keeps_spirv(built: Path) -> N
 
 def test_the_library_needs_the_one_runtime(built: Path) -> None:
     (library,) = (built / "tree/build").rglob("_C*.so")
-    facts = elf.read(library)
+    facts = reader.read(library)
     assert [name for name in facts.needed if "sycl" in name] == ["libsycl.so.8"]
     assert "libc10_xpu.so" in facts.needed
     assert facts.runpath == "$ORIGIN/../torch/lib:$ORIGIN/../../.."

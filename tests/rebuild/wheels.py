@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import elf
+from schema_patch.elf import reader
 
 from . import checkout
 
@@ -79,7 +79,7 @@ def test_two_builds_are_the_same_bytes(from_sdist: Path, from_tree: Path) -> Non
 
 def test_nothing_of_this_machine_is_in_it(from_sdist: Path, tmp_path: Path) -> None:
     path = library(from_sdist, tmp_path)
-    facts = elf.read(path)
+    facts = reader.read(path)
     assert facts.runpath == "$ORIGIN/../torch/lib:$ORIGIN/../../.."
     assert [name for name in facts.needed if "sycl" in name] == ["libsycl.so.8"]
     folders = {sys.prefix, sys.base_prefix, str(Path.home()), str(checkout.ROOT), "/tmp/pip-", "/tmp/pytest"}

@@ -2,16 +2,16 @@
 
 import pytest
 
-from schema_patch import annotate, rules, schema, table
-from schema_patch.annotate import Returns
 from schema_patch.model import Effect, Verdict
+from schema_patch.schemas import annotate, grammar, rules, table
+from schema_patch.schemas.annotate import Returns
 
 KNOWN = table.load()
 
 
 def plan(text: str, writes: str, returns: str, style: Returns = Returns.ALIAS, *, bare: bool = False) -> str:
     effect = Effect("op", tuple(writes.split()), returns, "test")
-    return annotate.apply(text, annotate.plan(schema.parse(text), effect, style, bare=bare))
+    return annotate.apply(text, annotate.plan(grammar.parse(text), effect, style, bare=bare))
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,15 @@ def test_plan(before: str, writes: str, returns: str, alias: str, void: str) -> 
 def test_more_arguments_than_letters() -> None:
     names = [f"o{i}" for i in range(30)]
     text = f"op({', '.join(f'Tensor {n}' for n in names)}) -> ()"
-    parsed = schema.parse(plan(text, " ".join(names), "nothing"))
+    parsed = grammar.parse(plan(text, " ".join(names), "nothing"))
     sets = [next(iter(arg.type.sets)) for arg in parsed.args]
     assert len(set(sets)) == 30
     assert sets[25:28] == ["z", "a1", "b1"]
 
 
 def test_bare_habit_counts_the_majority() -> None:
-    assert annotate.habit([schema.parse("a(Tensor! x, Tensor! y, Tensor(a!) z) -> ()")])
-    assert not annotate.habit([schema.parse("a(Tensor! x, Tensor(a!) z) -> ()")])
+    assert annotate.habit([grammar.parse("a(Tensor! x, Tensor! y, Tensor(a!) z) -> ()")])
+    assert not annotate.habit([grammar.parse("a(Tensor! x, Tensor(a!) z) -> ()")])
     assert not annotate.habit([])
     assert plan("op(Tensor x, Tensor o) -> ()", "o", "nothing", bare=True) == "op(Tensor x, Tensor! o) -> ()"
 
@@ -56,7 +56,7 @@ def test_bare_habit_counts_the_majority() -> None:
 def test_strip_takes_every_write_and_nothing_else() -> None:
     text = "op(Tensor(a!) x, Tensor(b) v, Tensor!? y) -> (Tensor(a!), Tensor(b))"
     assert (
-        annotate.apply(text, annotate.strip(schema.parse(text)))
+        annotate.apply(text, annotate.strip(grammar.parse(text)))
         == "op(Tensor x, Tensor(b) v, Tensor? y) -> (Tensor, Tensor(b))"
     )
 
@@ -69,19 +69,19 @@ def published(name: str) -> str:
 @pytest.mark.parametrize("name", sorted(KNOWN.entries))
 def test_every_operator_of_the_table(name: str) -> None:
     """As published it is wrong; annotated it says exactly what the table says, and no letter is given twice."""
-    before = schema.parse(published(name))
+    before = grammar.parse(published(name))
     effect = KNOWN.effect(before)
     assert effect
     assert rules.judge(before, effect).verdict is Verdict.WRONG
     for style, verdict in ((Returns.VOID, Verdict.RIGHT), (Returns.ALIAS, Verdict.NEEDS_GUARD)):
-        after = schema.parse(annotate.apply(before.text, annotate.plan(before, effect, style)))
+        after = grammar.parse(annotate.apply(before.text, annotate.plan(before, effect, style)))
         assert after.writes == effect.writes
         assert len(after.sets) == len(effect.writes)
         assert rules.judge(after, effect).verdict is (verdict if before.returns else Verdict.RIGHT)
         for argument in effect.writes:  # annotating all but one leaves the operator silently wrong
             position = next(a.type.span for a in after.args if a.name == argument)
             partial = after.text[: position.start] + "Tensor" + after.text[position.end :]
-            assert rules.judge(schema.parse(partial), effect).verdict is Verdict.WRONG
+            assert rules.judge(grammar.parse(partial), effect).verdict is Verdict.WRONG
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_every_operator_of_the_table(name: str) -> None:
     ],
 )
 def test_rules(text: str, code: str) -> None:
-    assert rules.judge(schema.parse(text), Effect("op", ("o", "p"), "o", "test")).code == code
+    assert rules.judge(grammar.parse(text), Effect("op", ("o", "p"), "o", "test")).code == code
 
 
 def test_a_private_buffer_is_wrong_whatever_is_annotated() -> None:
     effect = Effect("op", (), "private buffer", "test")
-    assert rules.judge(schema.parse("op(Tensor x) -> Tensor"), effect).code == "SP104"
-    assert rules.judge(schema.parse("op(Tensor x) -> Tensor"), None).verdict is Verdict.UNKNOWN
+    assert rules.judge(grammar.parse("op(Tensor x) -> Tensor"), effect).code == "SP104"
+    assert rules.judge(grammar.parse("op(Tensor x) -> Tensor"), None).verdict is Verdict.UNKNOWN

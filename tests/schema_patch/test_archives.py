@@ -17,8 +17,8 @@ import pytest
 import zstandard
 from elf_files import ALIAS, OTHER, VOID, WRONG, build
 
-from schema_patch import survey
 from schema_patch.model import Report
+from schema_patch.verify import survey
 
 SITE = "usr/lib/python3/site-packages"
 Files = dict[str, bytes | None]
@@ -213,7 +213,7 @@ def test_standard_input(tmp_path: Path, libraries: dict[str, bytes], kind: str) 
     command = [
         sys.executable,
         "-c",
-        "import sys; from schema_patch import cli; sys.exit(cli.main_verify())",
+        "import sys; from schema_patch.commands import main as cli; sys.exit(cli.main_verify())",
         "-",
         "--format",
         "json",

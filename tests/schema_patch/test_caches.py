@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from elf_files import build
 
-from schema_patch import caches, cli
+from schema_patch.commands import main
+from schema_patch.installed import caches
 from schema_patch.model import ToolError
 
 GRAPH = b"\x80\x04buf0 = torch.ops.custom_esimd_kernels_vllm.esimd_rms_norm.default(arg0)\x00custom_esimd_kernels_vllm::esimd_gemv_int4"
@@ -34,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_usual_places(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["caches"]) == 0
+    assert main.main(["caches"]) == 0
     out = capsys.readouterr().out
     assert f"Inductor: {home}/inductor: 2 files" in out
     assert "2 known operators" in out
@@ -49,7 +50,7 @@ def test_purge_deletes_what_was_listed_and_nothing_else(home: Path, capsys: pyte
     outside.mkdir()
     (outside / "precious").write_text("x")
     (home / "inductor" / "link").symlink_to(outside)
-    assert cli.main(["caches", str(home / "inductor"), "--purge"]) == 0
+    assert main.main(["caches", str(home / "inductor"), "--purge"]) == 0
     assert list((home / "inductor").iterdir()) == []
     assert (outside / "precious").exists()
     assert (home / ".triton/cache/KEY/kernel.json").exists()
@@ -60,7 +61,7 @@ def test_purge_deletes_what_was_listed_and_nothing_else(home: Path, capsys: pyte
 def test_what_is_no_cache_is_refused(what: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "file").write_text("x")
     path = {"home": home / ".cache", "file": home / "file", "missing": home / "gone"}[what]
-    assert cli.main(["caches", str(path), "--purge"]) == 2
+    assert main.main(["caches", str(path), "--purge"]) == 2
     assert "error" in capsys.readouterr().err
     assert (home / "file").exists()
     assert (home / "inductor/fxgraph/ab/key/entry").exists()
@@ -98,7 +99,7 @@ def test_verify_schemas_warns_of_a_stale_cache(home: Path, capsys: pytest.Captur
     words = [str(home / "site"), "--format", "json"]
 
     def stale() -> list[tuple[str, str]]:
-        assert cli.main_verify(words) == 0
+        assert main.main_verify(words) == 0
         found = json.loads(capsys.readouterr().out)["findings"]
         assert {f["severity"] for f in found} <= {"warning"}
         return [(f["code"], f["path"]) for f in found]
@@ -110,7 +111,7 @@ def test_verify_schemas_warns_of_a_stale_cache(home: Path, capsys: pytest.Captur
     assert stale() == []
     os.utime(graph, (now - 10, now - 10))
     assert stale() == [("SP301", str(home / "inductor"))]
-    assert cli.main_verify([*words, "--strict"]) == 1
+    assert main.main_verify([*words, "--strict"]) == 1
     capsys.readouterr()
     graph.write_bytes(b"torch.ops.custom_esimd_kernels_vllm.esimd_gemv_int4.default")
     os.utime(graph, (now - 10, now - 10))
@@ -123,7 +124,7 @@ def test_verify_schemas_warns_of_a_stale_cache(home: Path, capsys: pytest.Captur
 
 
 def test_splitting_ops(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["splitting-ops", "--keep", "vllm::unified_attention"]) == 0
+    assert main.main(["splitting-ops", "--keep", "vllm::unified_attention"]) == 0
     said = capsys.readouterr()
     names = json.loads(said.out)["splitting_ops"]
     assert names[0] == "vllm::unified_attention"
@@ -131,7 +132,7 @@ def test_splitting_ops(capsys: pytest.CaptureFixture[str]) -> None:
     assert "custom_esimd_kernels_vllm::esimd_gemv_int4" in names
     assert "esimd_topk_v2::topk_v2" in names
     assert said.err == ""
-    assert cli.main(["splitting-ops", "--namespace", "esimd_topk_v2"]) == 0
+    assert main.main(["splitting-ops", "--namespace", "esimd_topk_v2"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out) == {"splitting_ops": ["esimd_topk_v2::topk_v2"]}
     assert "this replaces vLLM's own list" in said.err

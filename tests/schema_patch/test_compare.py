@@ -8,9 +8,10 @@ import pytest
 from device_files import G21, G31, library, zebin
 from elf_files import ALIAS, OTHER, VOID, WRONG, build
 
-from schema_patch import cli, compare, gather
-from schema_patch.compare import word_diff
+from schema_patch.commands import main
 from schema_patch.model import Report, Severity
+from schema_patch.verify import compare, gather
+from schema_patch.verify.compare import word_diff
 
 
 def compared(old: Path, new: Path, *expect: str) -> Report:
@@ -86,14 +87,14 @@ def test_the_source_proves_which_fix_is_in_the_binary(tmp_path: Path, capsys: py
     (tmp_path / "src").mkdir()
     file = tmp_path / "src" / "r.cpp"
     file.write_text(SOURCE.format(space="esimd_ops", text=ALIAS))
-    assert cli.main_verify([str(path), "--source", str(tmp_path / "src")]) == 1
+    assert main.main_verify([str(path), "--source", str(tmp_path / "src")]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(": ")[2].split()[0] for line in lines[:4]] == ["SP101", "SP210", "SP212", "SP211"]
     assert lines[1].endswith("Tensor{+(a!)+} output) -> Tensor{+(a!)+}")
     assert f"{file}:3:" in lines[1]
 
     file.write_text(SOURCE.format(space="esimd_ops", text=WRONG).replace("only_source(Tensor x) -> Tensor", OTHER))
-    cli.main_verify([str(path), "--source", str(tmp_path / "src")])
+    main.main_verify([str(path), "--source", str(tmp_path / "src")])
     out = capsys.readouterr().out
     assert "SP21" not in out
     assert "2 other checks: 2 right" in out
@@ -102,5 +103,5 @@ def test_the_source_proves_which_fix_is_in_the_binary(tmp_path: Path, capsys: py
 def test_a_source_without_registrations_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = build(tmp_path, [VOID])
     (tmp_path / "src").mkdir()
-    assert cli.main_verify([str(path), "--source", str(tmp_path / "src")]) == 2
+    assert main.main_verify([str(path), "--source", str(tmp_path / "src")]) == 2
     assert "expected C++ that registers operators" in capsys.readouterr().err

@@ -10,8 +10,9 @@ import zstandard
 from device_files import G21, G31, PVC, archive, generic_ir, library, spirv, zebin
 from elf_files import VOID, sstrip
 
-from schema_patch import elf, survey, targets
+from schema_patch.elf import reader, targets
 from schema_patch.model import ToolError, Verdict
+from schema_patch.verify import survey
 
 KERNELS = ["_ZTS4gemv", "_ZTS4norm"]
 FAT = archive(
@@ -26,7 +27,7 @@ WHOLE = {"12.60.7": 2, "20.1.0": 2, "SPIR-V": 2}
 
 
 def found(path: Path) -> dict[str, int]:
-    device = elf.read(path).device
+    device = reader.read(path).device
     assert device.unread == ()
     return device.targets()
 
@@ -40,7 +41,7 @@ def test_a_fat_image_is_read_in_every_packing(tmp_path: Path, section: str, tabl
               "half": [small, spirv(["_ZTS3one"])]}[how]  # fmt: skip
     path = library(tmp_path, images, section=section, table=table)
     assert found(path) == {**WHOLE, "SPIR-V": 3}
-    device = elf.read(path).device
+    device = reader.read(path).device
     assert device.images == 2
     assert any(code.compressed for code in device.codes) == (how != "plain")
     assert device.kernels()["_ZTS3one"] == {"SPIR-V"}
@@ -50,9 +51,9 @@ def test_a_fat_image_is_read_in_every_packing(tmp_path: Path, section: str, tabl
 @pytest.mark.parametrize("compressed", [False, True])
 def test_without_section_headers_they_are_found_too(tmp_path: Path, cut: bool, compressed: bool) -> None:
     path = library(tmp_path, [zstandard.compress(FAT) if compressed else FAT, zebin(["_ZTS3two"], G31), spirv(["s"])])
-    before = elf.read(path).device
+    before = reader.read(path).device
     sstrip(path, cut=cut)
-    after = elf.read(path).device
+    after = reader.read(path).device
     assert after.targets() == before.targets() == {"12.60.7": 2, "20.1.0": 2, "20.2.0": 1, "SPIR-V": 3}
     assert after.kernels() == before.kernels()
 
@@ -65,18 +66,18 @@ def test_a_frame_whose_size_is_not_stated_is_read(tmp_path: Path) -> None:
 def test_the_note_counts_and_not_the_name(tmp_path: Path) -> None:
     path = library(tmp_path, [archive({"64.bmg": zebin(["k"], G21)})])
     assert found(path) == {"20.1.0": 1}
-    assert targets.lacking(elf.read(path).device.kernels(), "20.2") == ["k"]
+    assert targets.lacking(reader.read(path).device.kernels(), "20.2") == ["k"]
     without = library(tmp_path / "2", [archive({"64.bmg": zebin(["k"], None), "64.20.2.0": zebin(["q"], None)})])
     assert found(without) == {"bmg": 1, "20.2.0": 1}
-    assert targets.lacking(elf.read(without).device.kernels(), "20.2") == []
-    assert targets.lacking(elf.read(without).device.kernels(), "20.1") == ["q"]
+    assert targets.lacking(reader.read(without).device.kernels(), "20.2") == []
+    assert targets.lacking(reader.read(without).device.kernels(), "20.1") == ["q"]
 
 
 def test_kernels_are_hashed_when_asked(tmp_path: Path) -> None:
     one, two = (library(tmp_path / n, [zebin(["k"], G21, body=n.encode() * 9)]) for n in ("a", "b"))
-    hashes = [elf.read(path, deep=True).device.codes[0].hashes for path in (one, two, one)]
+    hashes = [reader.read(path, deep=True).device.codes[0].hashes for path in (one, two, one)]
     assert hashes[0] == hashes[2] != hashes[1]
-    assert elf.read(one).device.codes[0].hashes == ()
+    assert reader.read(one).device.codes[0].hashes == ()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_kernels_are_hashed_when_asked(tmp_path: Path) -> None:
 )
 def test_what_is_in_an_unknown_form_is_said(tmp_path: Path, image: bytes, says: str) -> None:
     path = library(tmp_path, [image, FAT])
-    device = elf.read(path).device
+    device = reader.read(path).device
     assert len(device.unread) == 1
     assert says in device.unread[0]
     assert device.targets() == WHOLE
@@ -102,14 +103,14 @@ def test_what_is_in_an_unknown_form_is_said(tmp_path: Path, image: bytes, says: 
 def test_the_report_names_each_kernel_and_its_targets(tmp_path: Path) -> None:
     path = library(tmp_path, [FAT])
     (told,) = survey.survey([str(path)]).facts["libraries"]  # type: ignore[attr-defined]
-    found = elf.read(path).device.kernels()
+    found = reader.read(path).device.kernels()
     assert told["kernel_targets"] == {kernel: sorted(codes) for kernel, codes in found.items()}
     assert len(found) == told["kernels"] > 1
 
 
 def test_bytes_that_belong_to_no_image_are_said(tmp_path: Path) -> None:
     path = library(tmp_path, [FAT, b"\xee" * 1000, b"\xee" * 100], table=False)
-    (unread,) = elf.read(path).device.unread
+    (unread,) = reader.read(path).device.unread
     assert unread.startswith("1108 bytes of OFFLOAD_DEVICE_CODE that belong to no image")
 
 
@@ -139,7 +140,7 @@ ZEBIN = zebin(KERNELS, G21)
 def test_a_damaged_image_is_an_error(tmp_path: Path, image: bytes, says: str) -> None:
     path = library(tmp_path, [image], table=True)
     with pytest.raises(ToolError, match=says):
-        elf.read(path)
+        reader.read(path)
 
 
 def test_a_target_is_judged_kernel_by_kernel(tmp_path: Path) -> None:
@@ -190,4 +191,4 @@ def test_an_archive_that_is_no_image_is_no_device_code(tmp_path: Path) -> None:
     more = r'const char s[] = "!<arch>\n\0\x7f" "ELF\2\1\1\0 \3\2#\7 \x28\xb5\x2f\xfd and more text behind all that";'
     path = library(tmp_path, [], more=more, table=False)
     sstrip(path)
-    assert elf.read(path).device.images == 0
+    assert reader.read(path).device.images == 0

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from schema_patch import cli
+from schema_patch.commands import main
 
 SOURCE = r"""
 #include <torch/library.h>
@@ -78,7 +78,7 @@ def build(source: Path, library: Path) -> None:
 def test_every_kind_of_implementation(tmp_path: Path) -> None:
     source = tmp_path / "ops.cpp"
     source.write_text(SOURCE)
-    assert cli.main(["apply", "--returns", "void", str(source)]) == 0
+    assert main.main(["apply", "--returns", "void", str(source)]) == 0
     build(source, tmp_path / "ops.so")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, tmp_path / "ops.so"], capture_output=True, text=True, check=False

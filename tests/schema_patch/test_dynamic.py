@@ -16,7 +16,7 @@ from elf_files import VOID, build
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
-from schema_patch import dynamic, elf, layout
+from schema_patch.elf import dynamic, layout, reader
 from schema_patch.model import ToolError
 
 SMALL = 40 << 20
@@ -75,7 +75,7 @@ def test_lief_says_the_same(built: Path) -> None:
 
 def test_readelf_says_the_same(built: Path) -> None:
     words = subprocess.run(["readelf", "-dW", built], capture_output=True, text=True, check=True).stdout
-    facts = elf.read(built)
+    facts = reader.read(built)
     assert list(facts.needed) == re.findall(r"NEEDED.*\[(.*)\]", words)
     assert facts.soname == "libmine.so.3"
     assert dict(facts.versions)["libc.so.6"] == ("GLIBC_2.2.5",)
@@ -91,15 +91,15 @@ def test_the_number_of_symbols_without_section_headers(built: Path, tmp_path: Pa
 
 
 def test_exported_symbols_are_told_when_asked(built: Path) -> None:
-    assert elf.read(built).symbols == ()
-    names = {symbol.name for symbol in elf.read(built, deep=True).symbols}
+    assert reader.read(built).symbols == ()
+    names = {symbol.name for symbol in reader.read(built, deep=True).symbols}
     assert {"torch_fn", "say", "text0"} <= names
     assert "puts" not in names
 
 
 def test_only_what_is_linked_can_be_asked_for(built: Path) -> None:
-    facts = elf.read(built, linked=True)
-    assert (facts.schemas, facts.needed) == ((), elf.read(built).needed)
+    facts = reader.read(built, linked=True)
+    assert (facts.schemas, facts.needed) == ((), reader.read(built).needed)
 
 
 def tags_of(data: bytes) -> Iterator[tuple[int, int]]:
@@ -125,7 +125,7 @@ def test_a_damaged_dynamic_section_is_refused(
         data[at + 8 : at + 16] = value.to_bytes(8, "little")
     (tmp_path / "x.so").write_bytes(data)
     with pytest.raises(ToolError, match=says):
-        elf.read(tmp_path / "x.so")
+        reader.read(tmp_path / "x.so")
 
 
 def test_versions_that_lead_in_circles_end(built: Path, tmp_path: Path) -> None:
@@ -135,4 +135,4 @@ def test_versions_that_lead_in_circles_end(built: Path, tmp_path: Path) -> None:
     assert at
     data[at.start + 2 : at.start + 4] = b"\xff\xff"
     (tmp_path / "x.so").write_bytes(data)
-    assert len(dict(elf.read(tmp_path / "x.so").versions)["libc.so.6"]) <= 1000
+    assert len(dict(reader.read(tmp_path / "x.so").versions)["libc.so.6"]) <= 1000

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema_patch import edits
 from schema_patch.model import Edit, Span
+from schema_patch.text import edits
 
 
 @st.composite

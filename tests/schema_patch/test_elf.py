@@ -13,7 +13,7 @@ import pytest
 from elf_files import ALIAS, OTHER, VOID, WRONG, build, sstrip
 from elftools.elf.elffile import ELFFile
 
-from schema_patch import elf
+from schema_patch.elf import reader
 from schema_patch.model import ToolError
 
 
@@ -27,7 +27,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def texts(path: Path) -> list[str]:
-    return sorted(found.text for found in elf.read(path).schemas)
+    return sorted(found.text for found in reader.read(path).schemas)
 
 
 def copy(path: Path, data: bytes) -> Path:
@@ -36,7 +36,7 @@ def copy(path: Path, data: bytes) -> Path:
 
 
 def test_facts_equal_those_of_pyelftools(library: Path) -> None:
-    facts = elf.read(library)
+    facts = reader.read(library)
     with library.open("rb") as file:
         oracle = ELFFile(file)  # type: ignore[no-untyped-call]
         tags = list(oracle.get_section_by_name(".dynamic").iter_tags())  # type: ignore[no-untyped-call]
@@ -53,8 +53,8 @@ def test_facts_equal_those_of_pyelftools(library: Path) -> None:
 
 def test_rpath_is_read_where_there_is_no_runpath(tmp_path: Path) -> None:
     path = build(tmp_path, [VOID], flags=("-Wl,-rpath,/opt/x", "-Wl,--disable-new-dtags"))
-    assert elf.read(path).runpath == "/opt/x"
-    assert elf.read(build(tmp_path, [VOID])).runpath == ""
+    assert reader.read(path).runpath == "/opt/x"
+    assert reader.read(build(tmp_path, [VOID])).runpath == ""
 
 
 @pytest.mark.parametrize("how", ["strip", "-s", "sstrip", "sstrip and cut", "one segment"])
@@ -66,7 +66,7 @@ def test_a_stripped_library_says_the_same(tmp_path: Path, how: str) -> None:
     elif how != "-s":
         sstrip(path, cut=how == "sstrip and cut")
     assert texts(path) == sorted([ALIAS, OTHER])
-    assert elf.read(path).stripped
+    assert reader.read(path).stripped
 
 
 def test_only_read_only_loaded_data_counts(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_cut_file_is_refused(library: Path, tmp_path: Path, size: int) -> None
     data = library.read_bytes()
     cut = copy(tmp_path / "cut.so", data[:size])
     with pytest.raises(ToolError, match=r"cut\.so: .*expected .*found"):
-        elf.read(cut)
+        reader.read(cut)
 
 
 def patched(data: bytes, at: int, form: str, value: int) -> bytes:
@@ -150,8 +150,8 @@ def patched(data: bytes, at: int, form: str, value: int) -> bytes:
 def test_a_damaged_header_is_refused(library: Path, tmp_path: Path, at: int, form: str, value: int, says: str) -> None:
     broken = copy(tmp_path / "x.so", patched(library.read_bytes(), at, form, value))
     with pytest.raises(ToolError, match=says) as caught:
-        elf.read(broken)
-    assert not isinstance(caught.value, elf.ForeignElf)
+        reader.read(broken)
+    assert not isinstance(caught.value, reader.ForeignElf)
 
 
 def test_other_machines_are_told_from_damage(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_other_machines_are_told_from_damage(tmp_path: Path) -> None:
         b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 243, 1, 0, 64, 0, 0, 64, 56, 0, 64, 0, 0)
     )
     for data, says in ((i386, "32-bit little"), (s390x, "64-bit big"), (riscv, "RISC-V")):
-        with pytest.raises(elf.ForeignElf, match=says):
-            elf.read(copy(tmp_path / "x.so", data.ljust(64, b"\0")))
+        with pytest.raises(reader.ForeignElf, match=says):
+            reader.read(copy(tmp_path / "x.so", data.ljust(64, b"\0")))
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -172,15 +172,15 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.so")
     for path, says in (("x.so", "not a regular file"), ("pipe.so", "not a regular file"), ("no.so", "No such file")):
         with pytest.raises(ToolError, match=says):
-            elf.read(tmp_path / path)
+            reader.read(tmp_path / path)
     with pytest.raises(ToolError, match="begins with b'GROU'"):
-        elf.read(copy(tmp_path / "text.so", b"GROUP ( libm.so.6 )"))
+        reader.read(copy(tmp_path / "text.so", b"GROUP ( libm.so.6 )"))
 
 
 def test_an_unreadable_file_is_refused(library: Path, tmp_path: Path) -> None:
     path = copy(tmp_path / "x.so", library.read_bytes())
     path.chmod(0)
-    done = nobody.run("from schema_patch import elf", f"elf.read({str(path)!r})", path)
+    done = nobody.run("from schema_patch.elf import reader as elf", f"elf.read({str(path)!r})", path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "ToolError" in done.stderr
     assert "Permission denied" in done.stderr
@@ -188,7 +188,7 @@ def test_an_unreadable_file_is_refused(library: Path, tmp_path: Path) -> None:
 
 def test_reading_writes_nothing_and_imports_nothing_heavy(library: Path) -> None:
     code = (
-        f"import sys; from schema_patch import elf; elf.read({str(library)!r}); "
+        f"import sys; from schema_patch.elf import reader as elf; elf.read({str(library)!r}); "
         "assert not {'torch', 'zstandard', 'rich', 'tree_sitter'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from elf_files import OTHER, VOID, build
 
-from schema_patch import environment, survey
-from schema_patch.elf import ElfFacts, FoundSchema
-from schema_patch.environment import Placed
+from schema_patch.elf.reader import ElfFacts, FoundSchema
 from schema_patch.model import Finding, Severity
-from schema_patch.schema import parse
+from schema_patch.schemas.grammar import parse
+from schema_patch.verify import environment, survey
+from schema_patch.verify.environment import Placed
 
 
 def library(

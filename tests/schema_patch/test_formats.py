@@ -17,11 +17,13 @@ import pytest
 from device_files import G21, library, zebin
 from elf_files import ALIAS, OTHER, VOID, WRONG, build
 
-from schema_patch import cli, console, report, sarif
-from schema_patch.html import html
+from schema_patch.commands import main
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
+from schema_patch.report import console, sarif
+from schema_patch.report import text as report
+from schema_patch.report.html import html
 
-SCHEMA = json.loads((resources.files("schema_patch") / "report.schema.json").read_text())
+SCHEMA = json.loads((resources.files("schema_patch.report") / "report.schema.json").read_text())
 NASTY = Report(
     (
         Checked(
@@ -51,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    code = cli.main_verify(list(words))
+    code = main.main_verify(list(words))
     return code, capsys.readouterr().out
 
 
@@ -66,11 +68,11 @@ def test_json_is_as_its_schema_says(folder: Path, more: list[str], capsys: pytes
 
 def test_json_of_a_source_tree_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.cpp").write_text(f'TORCH_LIBRARY(esimd_ops, m) {{ m.def("{WRONG}"); m.def("no schema"); }}')
-    assert cli.main(["check", str(tmp_path), "--format", "json"]) == 1
+    assert main.main(["check", str(tmp_path), "--format", "json"]) == 1
     jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMA)
     jsonschema.validate(json.loads(report.json(NASTY)), SCHEMA)
     for form in ("sarif", "html"):
-        assert cli.main(["check", str(tmp_path), "--format", form]) == 1
+        assert main.main(["check", str(tmp_path), "--format", form]) == 1
         assert "SP101" in capsys.readouterr().out
 
 
@@ -175,7 +177,7 @@ def browser() -> Iterator[list[str]]:
 def test_the_table_filters_in_a_real_browser(
     folder: Path, tmp_path: Path, browser: list[str], fragment: str, shown: int
 ) -> None:
-    from schema_patch import survey
+    from schema_patch.verify import survey
 
     page = tmp_path / "r.html"
     page.write_text(html(survey.survey([str(folder)])))
@@ -188,7 +190,7 @@ def test_the_table_filters_in_a_real_browser(
 
 
 def test_the_page_is_painted(folder: Path, tmp_path: Path, browser: list[str]) -> None:
-    from schema_patch import survey
+    from schema_patch.verify import survey
 
     page, picture = tmp_path / "r.html", tmp_path / "r.png"
     page.write_text(html(survey.survey([str(folder)])))

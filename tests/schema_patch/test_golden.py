@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-
-from schema_patch import patch, report, table
 from schema_patch.annotate import Returns
 from schema_patch.files import SourceFile
+
+from schema_patch import patch, report, table
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())

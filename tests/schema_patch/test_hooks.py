@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from elf_files import VOID, WRONG, build
 
-from schema_patch.cli import schema_patch, verify_schemas
+from schema_patch.commands.main import schema_patch, verify_schemas
 
 ROOT = Path(__file__).parents[2]
 yaml = pytest.importorskip("yaml")
@@ -36,7 +36,9 @@ def test_the_script_of_the_action(tmp_path: Path, text: str, code: int) -> None:
     build(tmp_path / "dist", [text])
     program = tmp_path / "schema-kit" / "bin" / "verify-schemas"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!{sys.executable}\nimport sys\nfrom schema_patch import cli\nsys.exit(cli.main_verify())\n")
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom schema_patch.commands import main as cli\nsys.exit(cli.main_verify())\n"
+    )
     program.chmod(0o755)
     given = dict.fromkeys(verify["env"], "") | {
         "PATHS": "dist/*.so",

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from elf_files import ALIAS, OTHER, VOID
 
-from schema_patch import elf, table, verify
-from schema_patch.schema import parse
+from schema_patch.elf import reader
+from schema_patch.schemas import table
+from schema_patch.schemas.grammar import parse
+from schema_patch.verify import judge
 
 SOURCE = """
 #include <string>
@@ -53,7 +55,7 @@ def built(folder: Path, texts: list[str], *flags: str) -> Path:
 )  # fmt: skip
 def test_every_schema_is_read_back(tmp_path: Path, flags: str) -> None:
     texts = schemas()
-    facts = elf.read(built(tmp_path, texts, *flags.split()))
+    facts = reader.read(built(tmp_path, texts, *flags.split()))
     found = facts.schemas
     tails = {text for text in texts if any(other != text and other.endswith(text) for other in texts)}
     assert {schema.text for schema in found} - set(texts) == set()
@@ -90,7 +92,7 @@ def test_torchs_own_registration_is_read_back(tmp_path: Path) -> None:
     torch.ops.load_library(str(tmp_path / "x.so"))
     registered = [s for s in torch._C._jit_get_all_schemas() if s.name.startswith("inlined_test::")]
     assert len(registered) == len(texts)
-    found = elf.read(tmp_path / "x.so").schemas
+    found = reader.read(tmp_path / "x.so").schemas
     assert {str(s.schema) for s in found} == {str(parse(str(s))).removeprefix("inlined_test::") for s in registered}
 
 
@@ -107,9 +109,9 @@ def test_a_schema_that_is_put_together_at_run_time_is_missed_loudly(tmp_path: Pa
     subprocess.run(
         ["g++", "-shared", "-fPIC", "-O2", "-std=c++20", tmp_path / "x.cpp", "-o", tmp_path / "x.so"], check=True
     )
-    facts = elf.read(tmp_path / "x.so")
+    facts = reader.read(tmp_path / "x.so")
     assert {s.text for s in facts.schemas} == {VOID, OTHER}
     assert facts.unread == 1
-    report = verify.check([facts], table.load(), sycl="8")
+    report = judge.check([facts], table.load(), sycl="8")
     assert report.exit_code == 2
     assert "1 more calls take a schema than schemas were found" in report.errors[0].message

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import elf
+from schema_patch.elf import reader
 
 torch = pytest.importorskip("torch")
 SOURCE = """
@@ -42,7 +42,7 @@ def test_each_operator_has_the_namespace_that_torch_gives_it(library: Path) -> N
 
     done = subprocess.run([sys.executable, "-c", program, library], capture_output=True, text=True, check=True)
     registered = sorted(eval(done.stdout))
-    facts = elf.read(library)
+    facts = reader.read(library)
     assert sorted(f"{s.namespace}::{s.schema.op}" for s in facts.schemas) == registered
     assert "torch C++ ABI" in facts.abi
     assert "_GLIBCXX_USE_CXX11_ABI=1" in facts.abi
@@ -52,5 +52,5 @@ def test_a_stripped_library_does_not_tell(library: Path, tmp_path: Path) -> None
     stripped = tmp_path / "s.so"
     shutil.copy(library, stripped)
     subprocess.run(["strip", stripped], check=True)
-    assert {s.namespace for s in elf.read(stripped).schemas} == {""}
-    assert len(elf.read(stripped).schemas) == len(elf.read(library).schemas)
+    assert {s.namespace for s in reader.read(stripped).schemas} == {""}
+    assert len(reader.read(stripped).schemas) == len(reader.read(library).schemas)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import cli, cpp, journal
+from schema_patch.commands import main
+from schema_patch.cpp import registrations
+from schema_patch.text import journal
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 WRONG = (GOLDEN / "one_literal" / "in.cc").read_bytes()
@@ -40,24 +42,24 @@ GOOD = 'm.def("esimd_gemv_fp16(Tensor input, Tensor weight, Tensor(a!) output) -
 def test_a_known_operator_is_never_unseen(code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "good.cc").write_text(f"TORCH_LIBRARY(esimd_ops, m) {{ {GOOD} }}\n")
     (tmp_path / "odd.cc").write_text(code + "\n")
-    assert cli.main(["check", str(tmp_path)]) == 1
+    assert main.main(["check", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert "odd.cc:" in out
     assert "esimd_rms_norm" in out
     (tmp_path / "odd.cc").write_text(f"/* {code.replace('*/', '')} */\n")
-    assert cli.main(["check", str(tmp_path)]) == 0  # in a comment it registers nothing
+    assert main.main(["check", str(tmp_path)]) == 0  # in a comment it registers nothing
 
 
 @pytest.mark.parametrize("block", ["esimd_ops, m /* library */", "/* ns */ esimd_ops, m", "// x\n esimd_ops, m"])
 def test_comments_in_the_head_of_a_block(block: str, tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(f"TORCH_LIBRARY({block}) {{ m.def({RMS}); }}\n")
-    assert cli.main(["apply", str(tmp_path)]) == 0
+    assert main.main(["apply", str(tmp_path)]) == 0
     assert "Tensor(a!) output" in (tmp_path / "a.cc").read_text()
 
 
 def test_a_namespace_that_the_file_defines_is_a_macro(tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(f"#define my_ns esimd_ops\nTORCH_LIBRARY_EXPAND(my_ns, m) {{ m.def({RMS}); }}\n")
-    assert cli.main(["check", str(tmp_path)]) == 1
+    assert main.main(["check", str(tmp_path)]) == 1
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_void_is_refused_where_it_would_not_compile(
     file = tmp_path / "a.cc"
     file.write_text(f"TORCH_LIBRARY(esimd_ops, m) {{ m.def({RMS}); {bound} }}\n")
     before = file.read_bytes()
-    assert cli.main(["apply", "--returns", "void", str(file)]) == 2
+    assert main.main(["apply", "--returns", "void", str(file)]) == 2
     assert "cannot drop the return of" in capsys.readouterr().err
     assert file.read_bytes() == before
 
@@ -88,7 +90,7 @@ def test_the_wrapper_stands_before_its_use(start: str, tmp_path: Path) -> None:
     file = tmp_path / "a.cc"
     block = f'TORCH_LIBRARY(esimd_ops, m) {{ m.def({RMS}); m.impl("esimd_rms_norm", &f); }}\n#include "tail.inc"\n'
     file.write_text(start + block, "utf-8")
-    assert cli.main(["apply", "--returns", "void", str(file)]) == 0
+    assert main.main(["apply", "--returns", "void", str(file)]) == 0
     text = file.read_text("utf-8")
     assert text.index("struct DropReturn") < text.index("TORCH_LIBRARY(")
     assert text.startswith(start[:1] if start.startswith("\ufeff") else start)
@@ -104,7 +106,7 @@ def test_nested_journals_become_one(tmp_path: Path) -> None:
         [["apply", "n"], ["strip", "n/sub"], ["revert", "n/sub"]],
     ):
         for command, path in steps:
-            assert cli.main([command, str(tmp_path / path)]) == 0
+            assert main.main([command, str(tmp_path / path)]) == 0
         assert file.read_bytes() == WRONG
         assert not list(tmp_path.rglob(journal.NAME))
 
@@ -112,10 +114,10 @@ def test_nested_journals_become_one(tmp_path: Path) -> None:
 def test_revert_of_one_file_leaves_the_others(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.cc").write_bytes(WRONG)
-    assert cli.main(["apply", str(tmp_path)]) == 0
-    assert cli.main(["revert", str(tmp_path / "a.cc")]) == 0
+    assert main.main(["apply", str(tmp_path)]) == 0
+    assert main.main(["revert", str(tmp_path / "a.cc")]) == 0
     assert ((tmp_path / "a.cc").read_bytes(), (tmp_path / "b.cc").read_bytes()) == (WRONG, RIGHT)
-    assert cli.main(["revert", str(tmp_path)]) == 0
+    assert main.main(["revert", str(tmp_path)]) == 0
     assert (tmp_path / "b.cc").read_bytes() == WRONG
 
 
@@ -125,30 +127,30 @@ def test_several_processes_in_one_directory(tmp_path: Path) -> None:
     running = [subprocess.Popen([sys.executable, "-m", "schema_patch", "apply", tmp_path / f"{i}.cc"], stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL) for i in range(8)]  # fmt: skip
     assert [process.wait(60) for process in running] == [0] * 8
-    assert cli.main(["revert", str(tmp_path)]) == 0
+    assert main.main(["revert", str(tmp_path)]) == 0
     assert {(tmp_path / f"{i}.cc").read_bytes() for i in range(8)} == {WRONG}
 
 
 def test_odd_files_are_named_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe.cc")
     (tmp_path / "dir.cc").mkdir()
-    assert cli.main(["check", str(tmp_path)]) == 2
+    assert main.main(["check", str(tmp_path)]) == 2
     assert "pipe.cc: error: expected a regular file" in capsys.readouterr().err
     (tmp_path / "pipe.cc").unlink()
     name = os.fsdecode(b"x\xff.cc")
     (tmp_path / name).write_bytes(WRONG)
-    assert cli.main(["apply", "--format", "json", str(tmp_path)]) == 2
+    assert main.main(["apply", "--format", "json", str(tmp_path)]) == 2
     assert "x\\xff.cc: error: expected a file name in UTF-8" in capsys.readouterr().err
     (tmp_path / name).unlink()
     (tmp_path / "elsewhere").symlink_to("/usr/include")
-    assert cli.main(["check", str(tmp_path)]) == 2
+    assert main.main(["check", str(tmp_path)]) == 2
     assert "leads to a directory out of the tree" in capsys.readouterr().err
 
 
 def test_deep_nesting_is_an_error_not_a_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deep = f"x(int[] a={'[' * 2000}1{']' * 2000}) -> ()"
     (tmp_path / "a.cc").write_text(f'TORCH_LIBRARY(esimd_ops, m) {{ m.def("{deep}"); {GOOD} }}\n')
-    assert cli.main(["check", str(tmp_path)]) == 1
+    assert main.main(["check", str(tmp_path)]) == 1
     assert "nested at most 50 deep" in capsys.readouterr().out
 
 
@@ -156,7 +158,7 @@ def test_an_annotation_with_an_after_set(tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(
         f"TORCH_LIBRARY(esimd_ops, m) {{ m.def({RMS.replace('Tensor output', 'Tensor(a -> b) output')}); }}\n"
     )
-    cli.main(["apply", str(tmp_path)])
+    main.main(["apply", str(tmp_path)])
     assert "Tensor(a! -> b) output" in (tmp_path / "a.cc").read_text()
 
 
@@ -177,7 +179,7 @@ def test_a_form_feed_does_not_break_the_diff(tmp_path: Path) -> None:
 def test_a_macro_behind_a_literal_is_told_wherever_the_parser_puts_it(name: str) -> None:
     """Which of them the parser takes for one expression depends on what follows; torch reads neither part alone."""
     code = f'TORCH_LIBRARY(x, m) {{\n  m.def(\n      "op(Tensor a, int n=" STRING({name}) ", Tensor? b=None) -> Tensor");\n}}\n'
-    source = cpp.read(code.encode(), "x.cpp")
+    source = registrations.read(code.encode(), "x.cpp")
     assert not source.registrations
     assert [problem.location.line for problem in source.problems] == [3]
 
@@ -185,7 +187,9 @@ def test_a_macro_behind_a_literal_is_told_wherever_the_parser_puts_it(name: str)
 @pytest.mark.parametrize("behind", [",", "", " /* , */ ,", " // )\n,"])
 def test_a_comment_behind_the_schema_is_no_macro(behind: str) -> None:
     function = " &f" if behind else ""
-    source = cpp.read(f'TORCH_LIBRARY(x, m) {{ m.def("op(Tensor a) -> Tensor"{behind}{function}); }}'.encode(), "x.cpp")
+    source = registrations.read(
+        f'TORCH_LIBRARY(x, m) {{ m.def("op(Tensor a) -> Tensor"{behind}{function}); }}'.encode(), "x.cpp"
+    )
     assert len(source.registrations) == 1
     assert not source.problems
 
@@ -195,5 +199,5 @@ def test_a_template_of_another_language_is_a_warning(tmp_path: Path, capsys: pyt
     (tmp_path / "jinja.cpp").write_text(
         'TORCH_LIBRARY(x, m) {\n{% if a %}\n  m.def("{{ name }}(Tensor a) -> Tensor");\n{'
     )
-    assert cli.main(["check", str(tmp_path)]) == 0
+    assert main.main(["check", str(tmp_path)]) == 0
     assert "jinja.cpp:1:1: warning: SP002 not read: the file is a template" in capsys.readouterr().out

@@ -10,7 +10,7 @@ import nobody
 import pytest
 from elf_files import VOID, build
 
-from schema_patch import packages
+from schema_patch.installed import packages
 from schema_patch.model import ToolError
 
 
@@ -148,7 +148,7 @@ def test_an_unreadable_folder_is_an_error_and_the_rest_is_found(tmp_path: Path, 
     report = (
         f"found = packages.find({str(tmp_path)!r}); print(*(x.path for x in found.libraries), *found.errors, sep='\\n')"
     )
-    done = nobody.run("from schema_patch import packages", report, closed)
+    done = nobody.run("from schema_patch.installed import packages", report, closed)
     closed.chmod(0o700)
     assert done.returncode == 0, done.stderr
     good, *errors = done.stdout.splitlines()

@@ -14,8 +14,9 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schema_patch import edits, pywrap
-from schema_patch.pycalls import Gone
+from schema_patch.python import wrap
+from schema_patch.python.calls import Gone
+from schema_patch.text import edits
 
 GONE = [Gone("ns", "norm", ("x", "out", "w"), "out"), Gone("ns", "add", ("out", "r"), "out")]
 
@@ -119,10 +120,10 @@ def programs(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400, deadline=None)
 @given(programs())
 def test_rewritten_programs_do_what_they_did(before: bytes) -> None:
-    new, made, _ = pywrap.rewrite(before, "a.py", GONE)
+    new, made, _ = wrap.rewrite(before, "a.py", GONE)
     assert edits.apply(new, edits.inverse(before, made)) == before
-    assert pywrap.rewrite(new, "a.py", GONE)[1] == ()
-    if not pywrap.judge(new, "a.py", GONE):
+    assert wrap.rewrite(new, "a.py", GONE)[1] == ()
+    if not wrap.judge(new, "a.py", GONE):
         assert run(new, void=True) == run(before, void=False)
 
 
@@ -135,7 +136,7 @@ def test_every_whole_result_is_rewritten() -> None:
     whole = [place for place in PLACES if place.count("{call}") == 1][:14]
     for place in whole:
         text = HEAD + "def f(x, o):\n    " + place.format(call="ns.norm(x, (make()), x)")
-        new = pywrap.rewrite(text.encode(), "a.py", GONE)[0]
+        new = wrap.rewrite(text.encode(), "a.py", GONE)[0]
         assert b":= make())" in new, place
-        assert pywrap.judge(new, "a.py", GONE) == []
+        assert wrap.judge(new, "a.py", GONE) == []
         assert run(new, void=True) == run(text.encode(), void=False)

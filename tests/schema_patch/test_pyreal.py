@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch import cli, table, tree
+from schema_patch.commands import main
+from schema_patch.schemas import table
+from schema_patch.source import tree
 
 CHECKOUT = os.environ.get("LLM_SCALER")
 VLLM = Path(CHECKOUT or "") / "vllm"
@@ -83,11 +85,11 @@ def test_wrappers_return_their_buffers_and_fakes_nothing(tmp_path: Path, capsys:
     fakes = root / "esimd_fake_ops.py"
     fakes.write_text(fakes_of_the_server())
     before = {path: path.read_bytes() for path in (wrappers, fakes)}
-    assert cli.main(["apply", "--returns", "void", str(root)]) == 0
+    assert main.main(["apply", "--returns", "void", str(root)]) == 0
     assert "53 places in Python changed" in capsys.readouterr().err
-    assert cli.main(["check", "--strict", str(root)]) == 0
+    assert main.main(["check", "--strict", str(root)]) == 0
     patched = {path: path.read_bytes() for path in before}
-    assert cli.main(["apply", "--returns", "void", str(root)]) == 0
+    assert main.main(["apply", "--returns", "void", str(root)]) == 0
     assert {path: path.read_bytes() for path in before} == patched
 
     known = table.load()
@@ -104,5 +106,5 @@ def test_wrappers_return_their_buffers_and_fakes_nothing(tmp_path: Path, capsys:
     assert {name: told[name] for name in wrapped} == wrapped
     assert len(traced) == 18
 
-    assert cli.main(["revert", str(root)]) == 0
+    assert main.main(["revert", str(root)]) == 0
     assert {path: path.read_bytes() for path in before} == before

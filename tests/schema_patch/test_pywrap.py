@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from schema_patch import edits, pycalls, pyfakes, pynames, pywrap
 from schema_patch.model import ToolError
-from schema_patch.pycalls import Gone
+from schema_patch.python import calls, fakes, names, wrap
+from schema_patch.python.calls import Gone
+from schema_patch.text import edits
 
 NORM = Gone("ns", "norm", ("input", "output", "weight", "eps"), "output")
 TOPK = Gone("ns", "topk", ("x", "values", "indices"), None)  # whose result was two tensors
@@ -75,12 +76,12 @@ REWRITTEN = {
 @pytest.mark.parametrize("case", REWRITTEN)
 def test_rewritten(case: str) -> None:
     before, after = ((HEAD + text).encode() for text in REWRITTEN[case])
-    new, made, found = pywrap.rewrite(before, "a.py", GONE)
+    new, made, found = wrap.rewrite(before, "a.py", GONE)
     assert new.decode() == after.decode()
     assert edits.apply(new, edits.inverse(before, made)) == before
     assert {finding.code for finding in found} <= {"SP005", "SP006"}
     assert all(finding.fixable for finding in found)
-    assert pywrap.rewrite(new, "a.py", GONE) == (new, (), ())
+    assert wrap.rewrite(new, "a.py", GONE) == (new, (), ())
 
 
 SAID = {
@@ -115,10 +116,10 @@ SAID = {
 @pytest.mark.parametrize("text", SAID)
 def test_said_and_left(text: str) -> None:
     data = f"{HEAD}{text}\n".encode()
-    found = pywrap.judge(data, "a.py", GONE)
+    found = wrap.judge(data, "a.py", GONE)
     assert [finding.code for finding in found] == [SAID[text]]
     assert not found[0].fixable
-    assert pywrap.rewrite(data, "a.py", GONE)[0] == data
+    assert wrap.rewrite(data, "a.py", GONE)[0] == data
 
 
 FINE = [
@@ -145,14 +146,14 @@ FINE = [
 
 @pytest.mark.parametrize("text", FINE)
 def test_nothing_to_say(text: str) -> None:
-    assert pywrap.judge(f"{HEAD}{text}\n".encode(), "a.py", GONE) == []
+    assert wrap.judge(f"{HEAD}{text}\n".encode(), "a.py", GONE) == []
 
 
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\n"])
 def test_columns_are_bytes_of_the_file(start: bytes) -> None:
     encoding = "latin-1" if b"latin" in start else "utf-8"
     line = 'naïve = "é"; out = torch.ops.ns.norm(x, f("é"), "ü", 1)  # ö'
-    new, _, found = pywrap.rewrite(start + line.encode(encoding), "a.py", GONE)
+    new, _, found = wrap.rewrite(start + line.encode(encoding), "a.py", GONE)
     expected = 'naïve = "é"; torch.ops.ns.norm(x, (output := f("é")), "ü", 1); out = output  # ö'
     assert new == start + expected.encode(encoding)
     (finding,) = found
@@ -163,18 +164,18 @@ def test_columns_are_bytes_of_the_file(start: bytes) -> None:
 @pytest.mark.parametrize("data", [b"def f(:\n", b"x = '\xff'\n", b"# coding: nonsense\n", b"(" * 5000 + b")" * 5000])
 def test_what_is_no_python(data: bytes) -> None:
     with pytest.raises(ToolError, match="expected Python, cannot parse it"):
-        pywrap.judge(data + b"norm", "a.py", GONE)
+        wrap.judge(data + b"norm", "a.py", GONE)
 
 
 def test_names_that_go_in_circles_end() -> None:
     text = "\n".join(f"x = x.a{i} or x.b{i} or y\ny = x.c{i} if y else x" for i in range(60))
-    assert pywrap.judge(f"{HEAD}{text}\nz = x.norm(1)\n".encode(), "a.py", GONE) == []
+    assert wrap.judge(f"{HEAD}{text}\nz = x.norm(1)\n".encode(), "a.py", GONE) == []
 
 
 def test_a_cheap_look_lets_nothing_by() -> None:
     for before, _ in REWRITTEN.values():
-        assert pycalls.may_matter((HEAD + before).encode(), GONE)
+        assert calls.may_matter((HEAD + before).encode(), GONE)
     for text in SAID:
-        assert pycalls.may_matter((HEAD + text).encode(), GONE) or "namespace=" in text
-    assert not pycalls.may_matter(b"import torch\nx = torch.ops.aten.add(1, 2)\n", GONE)
-    assert pyfakes.OTHER != pynames.ANY
+        assert calls.may_matter((HEAD + text).encode(), GONE) or "namespace=" in text
+    assert not calls.may_matter(b"import torch\nx = torch.ops.aten.add(1, 2)\n", GONE)
+    assert fakes.OTHER != names.ANY

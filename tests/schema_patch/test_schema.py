@@ -2,7 +2,7 @@
 
 import pytest
 
-from schema_patch import schema
+from schema_patch.schemas import grammar
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ from schema_patch import schema
     ],
 )
 def test_the_caret_points_at_the_mistake(text: str, message: str, under: str) -> None:
-    with pytest.raises(schema.SchemaError) as caught:
-        schema.parse(text)
+    with pytest.raises(grammar.SchemaError) as caught:
+        grammar.parse(text)
     shown, line, caret = str(caught.value).rsplit("\n", 2)
     assert message in shown
     assert text[caught.value.offset :].startswith(under)
@@ -48,14 +48,14 @@ def test_the_caret_points_at_the_mistake(text: str, message: str, under: str) ->
     ],
 )
 def test_writes_and_alias_sets(text: str, writes: tuple[str, ...], sets: set[str]) -> None:
-    parsed = schema.parse(text)
+    parsed = grammar.parse(text)
     assert parsed.writes == writes
     assert parsed.sets == sets
 
 
 def test_spans_are_of_the_text() -> None:
     text = "ns::op.out(Tensor( a! ) [] x, *, str s='a, b') ->  Tensor( a! ) y"
-    parsed = schema.parse(text)
+    parsed = grammar.parse(text)
     x, s = parsed.args
     assert text[x.type.span.start : x.type.span.end] == "Tensor( a! ) []"
     assert text[x.type.base_span.start : x.type.base_span.end] == "Tensor"

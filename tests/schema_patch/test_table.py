@@ -2,8 +2,8 @@
 
 import pytest
 
-from schema_patch import schema, table
 from schema_patch.model import ToolError
+from schema_patch.schemas import grammar, table
 
 KNOWN = table.load()
 
@@ -37,7 +37,7 @@ def test_forty_seven_operators_thirty_four_published() -> None:
 )
 def test_what_names_do_not_tell(name: str, writes: tuple[str, ...]) -> None:
     text = f"{name}({', '.join('Tensor ' + a for a in KNOWN.entries[name].arguments)}) -> ()"
-    effect = KNOWN.effect(schema.parse(text))
+    effect = KNOWN.effect(grammar.parse(text))
     assert effect
     assert effect.writes == writes
 
@@ -51,7 +51,7 @@ def test_the_rest_of_the_library_is_known_to_the_guard_and_not_patched() -> None
 
 
 def test_namespaces() -> None:
-    topk = schema.parse(
+    topk = grammar.parse(
         "topk_v2(Tensor router_logits, Tensor top_values, Tensor top_indices, int T, int num_experts, int topk) -> Tensor"
     )
     assert KNOWN.effect(topk, "esimd_topk_v2")
@@ -59,7 +59,7 @@ def test_namespaces() -> None:
     assert not KNOWN.effect(topk, "custom_esimd_kernels_vllm")
     onyx = "esimd_qkv_split_norm_rope_onyx"
     assert KNOWN.knows(onyx)
-    assert not KNOWN.effect(schema.parse(f"{onyx}(Tensor x) -> ()"))
+    assert not KNOWN.effect(grammar.parse(f"{onyx}(Tensor x) -> ()"))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from elf_files import ALIAS, OTHER, VOID, WRONG, build, sstrip
 
-from schema_patch import elf, layout, survey, table, verify
-from schema_patch.elf import Damaged, ElfFacts
+from schema_patch.elf import layout, reader
+from schema_patch.elf.reader import Damaged, ElfFacts
 from schema_patch.model import ToolError
+from schema_patch.schemas import table
+from schema_patch.verify import judge, survey
 
 NORM = "esimd_rms_norm(Tensor input, Tensor(a!) output, Tensor weight, float eps) -> ()"
 
@@ -46,7 +48,7 @@ def test_damage_is_told_from_other_text() -> None:
 
     def damaged(text: str) -> list[ToolError]:
         facts = ElfFacts("x.so", "x86-64", 1, (), "", False, (), damaged=(Damaged(text),))
-        return list(verify.check([facts], table.load(), sycl="8").errors)
+        return list(judge.check([facts], table.load(), sycl="8").errors)
 
     assert damaged(VOID.replace("->", "-."))
     assert damaged(f"ns::{VOID}"[:-1])
@@ -59,7 +61,7 @@ def test_partly_read_schemas_could_not_be_verified() -> None:
     facts = ElfFacts(
         "x.so", "x86-64", 1, (), "", False, (), damaged=(Damaged("esimd_gemv_int4(Tensor input, Te", partly=True),)
     )
-    report = verify.check([facts], table.load(), sycl="8")
+    report = judge.check([facts], table.load(), sycl="8")
     assert report.exit_code == 2
     assert "could not verify esimd_gemv_int4: code builds its schema" in report.errors[0].message
 
@@ -74,14 +76,14 @@ def test_a_section_that_no_segment_loads_is_refused(tmp_path: Path) -> None:
         struct.pack_into("<Q", data, at, address)
         path.write_bytes(data)
         with pytest.raises(ToolError, match=r"section \.rodata in a segment that loads it"):
-            elf.read(path)
+            reader.read(path)
 
 
 def test_strings_of_debug_information_do_not_count(tmp_path: Path) -> None:
     more = f'enum {{ debug_only }}; /* */ typedef int {OTHER.split("(")[0]}_t; __asm__(".section .debug_str,\\"MS\\",@progbits,1\\n.string \\"{WRONG}\\"\\n.text");'
     path = build(tmp_path, [VOID], more=more, flags=("-g3",))
     assert WRONG.encode() in path.read_bytes()
-    assert [s.text for s in elf.read(path).schemas] == [VOID]
+    assert [s.text for s in reader.read(path).schemas] == [VOID]
     assert survey.survey([str(path)]).exit_code == 0
 
 
@@ -90,7 +92,7 @@ def test_a_packed_library_cannot_be_verified(tmp_path: Path) -> None:
     path = build(tmp_path, [ALIAS], more="int big[20000] = {1}; void _init(void) {}", flags=("-nostartfiles",))
     subprocess.run(["upx", "-q", path], check=True, capture_output=True)
     with pytest.raises(ToolError, match="packed by UPX"):
-        elf.read(path)
+        reader.read(path)
 
 
 def test_a_packers_mark_is_enough(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_packers_mark_is_enough(tmp_path: Path) -> None:
     data[at : at + 4] = b"UPX!"
     path.write_bytes(data)
     with pytest.raises(ToolError, match="packed by UPX"):
-        elf.read(path)
+        reader.read(path)
 
 
 def test_what_was_not_looked_into_is_said(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from elf_files import ALIAS, OTHER, VOID, WRONG, build
 
-from schema_patch import packages, policy, survey, table, verify
-from schema_patch.elf import ElfFacts, FoundSchema
+from schema_patch.elf.reader import ElfFacts, FoundSchema
+from schema_patch.installed import packages, policy
 from schema_patch.model import Report, Severity, ToolError, Verdict
-from schema_patch.schema import parse
+from schema_patch.schemas import table
+from schema_patch.schemas.grammar import parse
+from schema_patch.verify import judge, survey
 
 OP = "esimd_gemv_int4"
 
@@ -21,7 +23,7 @@ def facts(*texts: str, path: str = "x.so", needed: tuple[str, ...] = ()) -> ElfF
 
 
 def check(*libraries: ElfFacts, require: tuple[str, ...] = ()) -> Report:
-    return verify.check(libraries, table.load(), require=require, sycl="8")
+    return judge.check(libraries, table.load(), require=require, sycl="8")
 
 
 def codes(report: Report) -> list[str]:

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from server import ENGLISH
 
-from esimd_soak import store
+from esimd_soak.load.run import Run
 from esimd_soak.plan import make
-from esimd_soak.records import Event, Generation
-from esimd_soak.run import Run
+from esimd_soak.store import folder as store
+from esimd_soak.store.records import Event, Generation
 
 MILLION = 1_000_000
 

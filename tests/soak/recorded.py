@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from esimd_soak import store
 from esimd_soak.plan import make
-from esimd_soak.records import Event, Generation
+from esimd_soak.store import folder as store
+from esimd_soak.store.records import Event, Generation
 
 
 def run(

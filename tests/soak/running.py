@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from esimd_soak import cli, store
-from esimd_soak.records import Event, Generation
+from esimd_soak.commands import main
+from esimd_soak.store import folder as store
+from esimd_soak.store.records import Event, Generation
 
 
 class Soak:
@@ -17,7 +18,7 @@ class Soak:
         self.code, self.out, self.err = 0, "", ""
 
     def __call__(self, *words: object) -> int:
-        self.code = cli.main([str(word) for word in words])
+        self.code = main.main([str(word) for word in words])
         self.out, self.err = self._capsys.readouterr()
         return self.code
 

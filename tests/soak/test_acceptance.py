@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from running import Soak, plan
 from server import Faults, Served, healthy, stale
 
-from esimd_soak import acceptance, watch
-from esimd_soak.acceptance import Counts
+from esimd_soak.judge import acceptance
+from esimd_soak.judge.acceptance import Counts
+from esimd_soak.load import watch
 from schema_patch.model import ToolError
 
 # Run B and run C of the origin report: accepted, draft tokens, drafts, positions.

@@ -12,10 +12,10 @@ import pytest
 from running import Soak
 from server import ENGLISH, Faults, Served
 
-from esimd_soak import guard
-from esimd_soak.agree import compare
-from esimd_soak.guard import Guard, Judge, Rules
-from esimd_soak.metrics import Metrics
+from esimd_soak.experiments import guard
+from esimd_soak.experiments.agree import compare
+from esimd_soak.experiments.guard import Guard, Judge, Rules
+from esimd_soak.load.metrics import Metrics
 from esimd_soak.plan import Server
 from schema_patch.model import ToolError
 

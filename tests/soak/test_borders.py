@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import esimd_soak
-from esimd_soak import guard, matrix, plan, protocol, watch
-from esimd_soak.health import Health, trouble
-from esimd_soak.lane import Lane
+from esimd_soak import plan
+from esimd_soak.experiments import guard, matrix
+from esimd_soak.load import protocol, watch
+from esimd_soak.load.health import Health, trouble
+from esimd_soak.load.lane import Lane
+from esimd_soak.load.prompts import Prompts, lengths
+from esimd_soak.load.protocol import Reply
 from esimd_soak.plan import Client, Server
-from esimd_soak.prompts import Prompts, lengths
-from esimd_soak.protocol import Reply
 from schema_patch.model import ToolError
 
 PACKAGE = Path(esimd_soak.__file__).parent

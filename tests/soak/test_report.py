@@ -9,8 +9,9 @@ import pytest
 import recorded
 from running import Soak
 
-from esimd_soak import analysis, store, table
-from esimd_soak.records import Event, Generation
+from esimd_soak.judge import analysis
+from esimd_soak.store import folder, table
+from esimd_soak.store.records import Event, Generation
 
 
 def register(soak: Soak, path: Path, a: str = "shipped", b: str = "rebuilt", size: int = 400) -> dict[str, object]:
@@ -103,7 +104,7 @@ def test_nothing_measured_is_not_clean(soak: Soak, tmp_path: Path) -> None:
 
 def test_a_broken_line_is_an_error_a_torn_last_one_is_not(soak: Soak, tmp_path: Path) -> None:
     recorded.run(tmp_path / "r", {"0": (0, 30)})
-    path = store.segments(tmp_path / "r", "generations")[0]
+    path = folder.segments(tmp_path / "r", "generations")[0]
     whole = path.read_bytes()
     path.write_bytes(whole[:-5])
     assert soak("report", tmp_path / "r") == 0
@@ -115,7 +116,7 @@ def test_a_broken_line_is_an_error_a_torn_last_one_is_not(soak: Soak, tmp_path: 
 
 def test_a_client_that_was_late_voids_the_report(soak: Soak, tmp_path: Path) -> None:
     recorded.run(tmp_path / "r", {"0": (0, 30)})
-    with store.segments(tmp_path / "r", "events")[0].open("ab") as file:
+    with folder.segments(tmp_path / "r", "events")[0].open("ab") as file:
         file.write(
             b'{"t":1800000000,"kind":"health","values":{"lag_p99_ms":500,"lag_limit_ms":100,"lag_over":9,"cpu":0.99}}\n'
         )
@@ -208,8 +209,8 @@ def test_merge_is_the_sum_and_refuses_doubles(soak: Soak, tmp_path: Path) -> Non
     assert soak("merge", a, b, "-o", tmp_path / "m") == 0
     assert soak("report", tmp_path / "m") == 1
     assert "s0 on 0 3/300; run / s1 on 1 2/200" in soak.out
-    assert sum(1 for _ in store.read(tmp_path / "m", "generations", Generation)) == 500
-    assert sum(1 for _ in store.read(tmp_path / "m", "events", Event)) == 6
+    assert sum(1 for _ in folder.read(tmp_path / "m", "generations", Generation)) == 500
+    assert sum(1 for _ in folder.read(tmp_path / "m", "events", Event)) == 6
     assert soak("merge", a, a, "-o", tmp_path / "n") == 2
     assert soak("merge", a, tmp_path / "m", "-o", tmp_path / "n") == 2
     assert "given twice" in soak.err
@@ -228,7 +229,7 @@ def test_parquet_holds_every_field(soak: Soak, tmp_path: Path) -> None:
     recorded.run(tmp_path / "a", {"0": (3, 300)}, name="one")
     assert soak("export", tmp_path / "a", "-o", tmp_path / "a.parquet") == 0
     found = pq.read_table(tmp_path / "a.parquet").to_pylist()
-    records = list(store.read(tmp_path / "a", "generations", Generation))
+    records = list(folder.read(tmp_path / "a", "generations", Generation))
     assert len(found) == len(records) == 300
     for row, record in zip(found, records, strict=True):
         assert row.pop("run_name") == "one"

@@ -11,8 +11,8 @@ import pytest
 from running import Soak, events, generations, plan
 from server import Faults, Served
 
-from esimd_soak import store
 from esimd_soak.plan import make
+from esimd_soak.store import folder as store
 from schema_patch.model import ToolError
 
 

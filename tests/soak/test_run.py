@@ -9,8 +9,9 @@ import pytest
 from running import Soak, events, generations, plan
 from server import Faults, Served, stale
 
-from esimd_soak import analysis, store, table
-from esimd_soak.records import Event
+from esimd_soak.judge import analysis
+from esimd_soak.store import folder, table
+from esimd_soak.store.records import Event
 
 
 def test_a_clean_server_is_clean_and_says_what_is_not_excluded(soak: Soak, tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ def test_a_server_that_restarts_loses_no_number(soak: Soak, tmp_path: Path) -> N
     assert sorted(g.n for g in found) == list(range(300))
     assert all(g.error.startswith("cut") for g in found if g.error)
     assert sum(bool(g.error) for g in found) <= 8  # the 4 in flight, and what the dying server still took
-    kinds = [event.kind for event in store.read(tmp_path / "r", "events", Event)]
+    kinds = [event.kind for event in folder.read(tmp_path / "r", "events", Event)]
     assert kinds.index("unreachable") < kinds.index("reachable")
     assert "unhealthy" in kinds
     assert "restarted" in kinds

@@ -133,7 +133,7 @@ def test_limits_that_cannot_be_are_refused() -> None:
 def test_what_would_count_wrongly_is_refused(tmp_path, capsys):
     import json
 
-    from esimd_soak import cli
+    from esimd_soak.commands import main
 
     good = tmp_path / "a.jsonl"
     good.write_text('{"text": "an ordinary answer"}\n')
@@ -141,9 +141,9 @@ def test_what_would_count_wrongly_is_refused(tmp_path, capsys):
     bench.write_text(json.dumps({"generated_texts": ["an ordinary answer", ""], "errors": ["", "Connection refused"]}))
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
-    assert cli.main(["score", str(bench)]) == 0  # the failed request is no generation, and no collapse
-    assert cli.main(["score", str(good), str(good)]) == 2
+    assert main.main(["score", str(bench)]) == 0  # the failed request is no generation, and no collapse
+    assert main.main(["score", str(good), str(good)]) == 2
     assert "named twice" in capsys.readouterr().err
-    assert cli.main(["score", str(good), str(empty)]) == 2
+    assert main.main(["score", str(good), str(empty)]) == 2
     assert "empty.jsonl: " in capsys.readouterr().err
-    assert cli.main(["score", "--run", "0", str(good)]) == 2
+    assert main.main(["score", "--run", "0", str(good)]) == 2

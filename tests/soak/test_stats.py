@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy import stats as scipy_stats
 
-from esimd_soak import stats
+from esimd_soak.judge import stats
 
 COUNTS = st.integers(1, 20000).flatmap(lambda n: st.tuples(st.integers(0, min(n, 60)), st.just(n)))
 ORIGIN_RATES = [  # events, generations, per cent as published

@@ -1,0 +1,159 @@
+"""`esimd_ops host-build` and `esimd_ops races`: argv -> calls -> streams and exit code. Prints for cli.py."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from schema_patch.model import ToolError
+from schema_patch.report.console import show, split
+
+
+@click.command("host-build")
+@click.argument("tree", type=click.Path(path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Where the libraries go.")
+@click.option("--compiler", default="g++", show_default=True, help="g++ or clang++.")
+@click.option("--checks", is_flag=True, help="Kernels tell of every access, for `races`; several times slower.")
+@click.option(
+    "--sanitize",
+    multiple=True,
+    type=click.Choice(["address", "undefined", "thread", "memory"]),
+    help="A build for a sanitizer of the compiler (repeat).",
+)
+@click.option("--only", multiple=True, metavar="PATTERN", help="Only sources whose path in the tree matches (repeat).")
+@click.option("-I", "--include", multiple=True, type=click.Path(path_type=Path), help="More folders with headers.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True)
+def host_build(
+    tree: Path,
+    out: Path,
+    compiler: str,
+    checks: bool,
+    sanitize: tuple[str, ...],
+    only: tuple[str, ...],
+    include: tuple[Path, ...],
+    jobs: int,
+) -> int:
+    """Compile the .sycl and registration files of a torch extension with ESIMD kernels for the CPU, as they stand.
+
+    Exit code 1 where some sources did not compile; the libraries of the others are made.
+    """
+    from esimd_ops.host import build
+
+    if checks and sanitize:
+        raise click.UsageError("--checks and --sanitize exclude each other: both use the compiler's instrumentation")
+    if "memory" in sanitize and "clang" not in compiler:
+        raise click.UsageError("--sanitize memory needs --compiler clang++")
+    plan = build.Plan(
+        tree=tree,
+        out=out,
+        compiler=compiler,
+        checks=checks,
+        sanitize=sanitize,
+        only=only,
+        include=include,
+        jobs=jobs,
+    )
+    with _progress() as step:
+        step(f"building {tree}")
+        built = build.build(plan)
+    for source, errors in built.failed.items():
+        click.echo(f"{source}: error: did not compile\n{errors}", err=True)
+    for library in built.libraries:
+        click.echo(library)
+    if not built.libraries:
+        raise ToolError("no library could be built", str(tree))
+    spaces = ", ".join(built.namespaces) or "none"
+    click.echo(f"{len(built.libraries)} libraries; namespaces: {spaces}", err=True)
+    for space in built.namespaces[:1]:
+        click.echo(f"PYTHONPATH={out} python -m esimd_ops check --namespace {space} --device cpu", err=True)
+    return 1 if built.failed else 0
+
+
+@click.command()
+@click.option("--namespace", required=True, help="Operators torch.ops.NAMESPACE of a host build.")
+@click.option("--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or commas).")
+@click.option("--shapes", type=click.Choice(["decode", "all"]), default="decode", show_default=True)
+@click.option("--schedules", multiple=True, metavar="NAME|WORDS", help="Only these (repeat, or semicolons).")
+@click.option("--library", "libraries", multiple=True, metavar="PATH", help="What registers the operators (repeat).")
+@click.option("--beyond", is_flag=True, help="Also arguments outside the domain of the published library.")
+@click.option("--suppress", metavar="FILE", help="Races known to be harmless, with reasons (TOML).")
+@click.option("--reproducer", metavar="FILE", help="Write the smallest case that shows a finding to FILE.")
+@click.option("--replay", metavar="FILE", help="Run a reproducer instead.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "sarif", "html"]), default="text", show_default=True
+)
+@click.option("--strict", is_flag=True, help="Warnings count as findings.")
+def races(
+    namespace: str,
+    ops: tuple[str, ...],
+    shapes: str,
+    schedules: tuple[str, ...],
+    libraries: tuple[str, ...],
+    beyond: bool,
+    suppress: str | None,
+    reproducer: str | None,
+    replay: str | None,
+    form: str,
+    strict: bool,
+) -> int:
+    """Run the operators of a host build under orders of work-groups and work-items, and judge every access once.
+
+    The table says which share of an output was wrong under which schedule; the findings name the source lines.
+    """
+    from esimd_ops.races import reproduce
+    from esimd_ops.races import run as work
+    from esimd_ops.races.child import Order
+    from esimd_ops.races.schedules import resolve
+    from esimd_ops.races.suppressions import Suppressions
+
+    order = Order(
+        namespace=namespace,
+        libraries=libraries,
+        operators=split(ops),
+        shapes=shapes,
+        schedules=resolve(schedules),
+        beyond=beyond,
+    )
+    if replay:
+        order = reproduce.order_of(replay, order)
+    with _progress() as step:
+        outcome = work.run(order, step)
+    report = work.report(order, outcome, Suppressions.read(suppress) if suppress else Suppressions(), strict=strict)
+    if form == "text" and outcome.rows:
+        _table(outcome, order)
+    if reproducer:
+        if case := reproduce.smallest(order, outcome):
+            reproduce.write(reproducer, case)
+            click.echo(f"{reproducer}: {case.operator} {case.sizes}, {case.schedule}", err=True)
+        else:
+            click.echo(f"{reproducer}: not written: nothing was found", err=True)
+    return show(report, form)
+
+
+def _table(outcome: object, order: object) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    names = list(order.schedules)  # type: ignore[attr-defined]
+    table = Table("operator", "shape", *names, "seen", header_style="bold")
+    for row in outcome.rows:  # type: ignore[attr-defined]
+        cells = [f"[red]{row.wrong[name][0]:.1%}" if row.wrong[name][0] else "[green]0" for name in names]
+        kinds = ", ".join(sorted({seen.kind for seen in row.seen})) or ("none" if row.judged else "-")
+        table.add_row(row.op, row.label, *cells, kinds)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Shows what is at hand on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda what: status.update(what)

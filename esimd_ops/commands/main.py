@@ -1,0 +1,128 @@
+"""argv -> calls -> streams and exit code. The only file of the package that prints.
+
+Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was checked). Data to stdout, prose to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from schema_patch import __version__
+from schema_patch.model import ToolError
+from schema_patch.report.console import known_ops, show, show_errors
+
+from .graphs import graphs
+from .host import host_build, races
+from .probe import probe
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=SETTINGS)
+@click.version_option(__version__)
+def esimd_ops() -> None:
+    """Operators for quantised language models, and checks of any build of them."""
+
+
+@esimd_ops.command()
+@click.option(
+    "--namespace",
+    default="esimd_ops",
+    show_default=True,
+    help="Check torch.ops.NAMESPACE. Without --library, its package is imported.",
+)
+@click.option("--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True)
+@click.option("--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or separate with commas).")
+@click.option("--repeat", type=click.IntRange(min=2), default=20, show_default=True, help="Runs on the same inputs.")
+@click.option(
+    "--library",
+    "libraries",
+    multiple=True,
+    metavar="PATH",
+    help="What registers the operators: a shared library, a Python file or a module (repeat; loaded in this order).",
+)
+@click.option(
+    "--beyond/--published",
+    default=None,
+    help="Also arguments outside the domain of the published library, which reads past the end or races there "
+    "[default: only for esimd_ops].",
+)
+@click.option("--record", metavar="FILE", help="Write the bits of every output to FILE.")
+@click.option("--against", metavar="FILE", help="Compare the bits of every output with those recorded in FILE.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--strict", is_flag=True, help="Warnings count as findings.")
+def check(
+    namespace: str,
+    device: str,
+    ops: tuple[str, ...],
+    repeat: int,
+    libraries: tuple[str, ...],
+    beyond: bool | None,
+    record: str | None,
+    against: str | None,
+    form: str,
+    strict: bool,
+) -> int:
+    """Run every operator of a build against its reference: numbers, what it writes and where, repeatability, compiled.
+
+    The libraries are loaded in a child process: one that dies of an operator is a finding.
+    """
+    from esimd_ops.parity import Request, supervise
+    from esimd_ops.parity import record as records
+    from schema_patch.schemas import table
+
+    then = records.read(against) if against else None
+    request = Request(
+        namespace=namespace,
+        device=device,
+        operators=tuple(sorted(known_ops(ops, table.load()))),
+        repeat=repeat,
+        libraries=libraries,
+        beyond=namespace == "esimd_ops" if beyond is None else beyond,
+    )
+    with _progress() as step:
+        outcome = supervise.check(request, step)
+    now = records.of(outcome, device)
+    told = records.compare(now, then) if then else ()
+    if record:
+        records.write(record, now)
+    return show(supervise.report(request, outcome, told, strict=strict), form)
+
+
+for command in (probe, graphs, host_build, races):
+    esimd_ops.add_command(command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m esimd_ops`."""
+    try:
+        arguments = None if argv is None else list(argv)
+        return int(esimd_ops.main(args=arguments, prog_name="esimd_ops", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except ToolError as error:
+        show_errors([error])
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 2
+    except BrokenPipeError:  # `| head`: the reader has seen enough
+        sys.stderr.close()
+        return 2
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Shows the operator at hand on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda what: status.update(f"checking {what}")

@@ -1,0 +1,78 @@
+"""`python -m esimd_ops probe`: argv -> run -> table. Prints like cli.py, which it belongs to."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from esimd_ops.probe.order import Answer, Order
+from schema_patch.model import Report
+
+
+@click.command()
+@click.option("--namespace", default="custom_esimd_kernels_vllm", show_default=True, help="Probe torch.ops.NAMESPACE.")
+@click.option("--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or commas).")
+@click.option(
+    "--device", default="cpu", show_default=True, help="Where to run; on cuda and xpu graphs are replayed too."
+)
+@click.option(
+    "--library", "libraries", multiple=True, metavar="PATH", help="What registers the operators: .so, .py or module."
+)
+@click.option(
+    "--samples", default="", metavar="FILE", help="A Python file with SAMPLES, WRITES and RETURNS for other operators."
+)
+@click.option("--guard", is_flag=True, help="With the guard on.")
+@click.option("--keep", metavar="DIR", help="Write the graphs that are wrong to DIR.")
+def probe(
+    namespace: str,
+    ops: tuple[str, ...],
+    device: str,
+    libraries: tuple[str, ...],
+    samples: str,
+    guard: bool,
+    keep: str | None,
+) -> int:
+    """See what torch.compile and graph replay make of each operator, in a fresh process for each, caches off.
+
+    Exit code 1 where an operator is silently wrong or a replayed graph is.
+    """
+    from esimd_ops.probe import run
+
+    names = [name for part in ops for name in part.replace(",", " ").split()] or _all(samples)
+    orders = [Order(namespace, name, device, libraries, samples, guard) for name in names]
+    report, answers = run.probe(orders, lambda op: click.echo(f"probing {op}", err=True), keep)
+    return _show(report, answers)
+
+
+def _all(samples: str) -> list[str]:
+    """The operators of the table, or those that the samples file names."""
+    if not samples:
+        from schema_patch.schemas import table
+
+        return list(table.load().entries)
+    from esimd_ops.probe.subjects import listed
+
+    return listed(samples)
+
+
+def _show(report: Report, answers: dict[str, Answer]) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from schema_patch.report import text as render
+
+    programs = list(dict.fromkeys(f"{seen.program}, {seen.stage}" for a in answers.values() for seen in a.seen))
+    colours = {"right": "green", "refused": "yellow", "not comparable": "yellow"}
+    table = Table("operator", *programs, header_style="bold")
+    for op, answer in answers.items():
+        cells = {f"{seen.program}, {seen.stage}": seen.outcome for seen in answer.seen}
+        table.add_row(op, *(f"[{colours.get(cells.get(p, ''), 'red')}]{cells.get(p, '-')}" for p in programs))
+    if answers:
+        Console(width=None if sys.stdout.isatty() else 200).print(table)
+    for finding in report.findings:
+        click.echo(render.finding_line(finding))
+    click.echo(render.summary(report))
+    for error in report.errors:
+        click.echo(render.error_line(error), err=True)
+    return report.exit_code

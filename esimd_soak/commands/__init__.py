@@ -1,0 +1,1 @@
+"""The commands: argv -> calls -> streams and exit code. The only package that prints."""

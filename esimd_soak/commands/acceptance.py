@@ -1,0 +1,118 @@
+"""`esimd-soak acceptance`: sources, live load or the matrix -> lines and exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from esimd_soak.judge import acceptance as accepting
+from esimd_soak.judge.acceptance import Counts
+from schema_patch.model import ToolError
+
+BAD = ("collapse", "later positions collapse", "falls with load")
+
+
+def dispatch(sources: Sequence[str], output: Path, given: dict[str, Any]) -> int:
+    if given["matrix_path"]:
+        return _matrix(given["matrix_path"], output)
+    if given["plan_path"]:
+        return _live(given["plan_path"], given["loads"], output, given["min_rate"])
+    if given["baseline"] and given["candidate"]:
+        return _compare(given["baseline"], given["candidate"], given["max_drop"])
+    if not sources or given["baseline"] or given["candidate"]:
+        raise click.UsageError("expected a SOURCE, or --baseline with --candidate, or --plan, or --matrix")
+    codes = []
+    for source in sources:
+        parts = accepting.read(_text(source), _text(given["before"]) if given["before"] else "")
+        whole = accepting.total(parts)
+        _show(source, whole)
+        if words := accepting.since(parts):
+            click.echo(f"  {words}")
+        codes.append(_judge(whole, given["min_rate"]))
+    return max(codes)
+
+
+def _text(path: str) -> str:
+    from esimd_soak.judge.rescore import open_input
+
+    with open_input(path) as file:
+        return file.read().decode("utf-8", "replace")
+
+
+def _source(words: str) -> Counts:
+    before, _, after = words.rpartition(",")
+    try:
+        return accepting.total(accepting.read(_text(after), _text(before) if before else ""))
+    except ToolError as error:
+        raise ToolError(error.message, error.where or words) from None
+
+
+def _show(name: str, counts: Counts) -> None:
+    for line in accepting.lines(name, counts):
+        click.echo(line)
+
+
+def _judge(counts: Counts, least: float, loads: Sequence[tuple[int, Counts]] = ()) -> int:
+    kind, meaning = accepting.diagnose(counts, loads)
+    click.echo(f"{kind}: {meaning}")
+    if counts.rate < least:
+        click.echo(f"below the limit: {counts.rate:.2%} of {least:.2%}")
+    return int(kind in BAD or counts.rate < least)
+
+
+def _compare(baseline: str, candidate: str, max_drop: float) -> int:
+    a, b = _source(baseline), _source(candidate)
+    _show("baseline", a)
+    _show("candidate", b)
+    findings = accepting.compare(a, b, max_drop, candidate.rpartition(",")[2])
+    for finding in findings:
+        click.echo(f"{finding.location}: {finding.severity.value}: {finding.code} {finding.message}")
+    if not findings:
+        click.echo("no fall beyond the limit")
+    return int(bool(findings))
+
+
+def _live(path: str, loads: str, output: Path, least: float) -> int:
+    from esimd_soak import plan
+    from esimd_soak.experiments import matrix
+    from esimd_soak.load.run import Run
+
+    base = plan.load(path)
+    if len(base.server) != 1:
+        raise ToolError(f"expected one server, found {len(base.server)}: each has its own counters", path)
+    steps = [int(step) for step in loads.split(",") if step.strip().isdigit() and int(step)] or [base.concurrency]
+    found: list[tuple[int, Counts]] = []
+    for step in steps:
+        made = msgspec.structs.replace(base, concurrency=step)
+        counts = asyncio.run(matrix.around(base.server[0].url, Run(made, output / f"concurrency-{step}").go))
+        if counts is None:
+            click.echo(f"nothing measured at {step} in flight: no token was drafted", err=True)
+            return 2
+        _show(f"{step} in flight", counts)
+        found.append((step, counts))
+    return _judge(accepting.total([counts for _, counts in found]), least, found)
+
+
+def _matrix(path: str, output: Path) -> int:
+    from esimd_soak.experiments import matrix
+
+    rows = matrix.run(matrix.load(path), output, lambda words: click.echo(words, err=True))
+    for line in accepting.table(rows):
+        click.echo(line)
+    measured = [row for row in rows if row.counts]
+    bad = False
+    for row in measured:
+        assert row.counts is not None
+        kind, meaning = accepting.diagnose(row.counts)
+        bad |= kind in BAD
+        if kind != "healthy":
+            click.echo(f"{row.run} ({row.mode}): {kind}: {meaning}")
+    if len(measured) < len(rows):
+        click.echo("a mode drafted nothing: nothing measured there", err=True)
+        return 2
+    return int(bad)

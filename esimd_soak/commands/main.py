@@ -1,0 +1,306 @@
+"""argv -> calls -> streams and exit code. Prints for the whole package, together with `cli_live`.
+
+Exit codes: 0 clean, 1 findings, 2 could not run, nothing measured, or not to be trusted. Data to stdout, prose to
+stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from esimd_soak import __version__
+from schema_patch.model import ToolError
+
+from . import live
+
+if TYPE_CHECKING:
+    from esimd_soak.judge.analysis import Analysis
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+RUNS = click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+KINDS = click.option("--kinds", default="", metavar="KIND,...", help="What counts as a collapse [default: the plan's].")
+
+
+@click.group(context_settings=SETTINGS)
+@click.version_option(__version__)
+def esimd_soak() -> None:
+    """Is the served model right, under load, for hours?"""
+
+
+@esimd_soak.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--run",
+    type=click.IntRange(min=2),
+    default=80,
+    show_default=True,
+    help="Longest run of one character that is still no collapse, plus 1.",
+)
+@click.option("--text", "plain", is_flag=True, help="The files are plain text, a generation a line.")
+@FORMAT
+def score(files: tuple[str, ...], run: int, plain: bool, form: str) -> int:
+    """Score text you already have: JSONL of completions, or results of `vllm bench serve`. `-` is stdin."""
+    from esimd_soak.judge import rescore
+    from esimd_soak.judge.analysis import rate
+    from esimd_soak.score import KINDS, Limits
+
+    if len({os.path.realpath(name) if name != "-" else name for name in files}) < len(files):
+        raise click.UsageError("a file is named twice: its generations would count twice")
+    limits = Limits(run=run)
+    total, failed = 0, 0
+    kinds = dict.fromkeys(KINDS, 0)
+    errors: list[ToolError] = []
+    for name in files:
+        try:
+            with rescore.open_input(name) as file:
+                before = total
+                for one in rescore.scored(file, name, limits, plain=plain):
+                    total += 1
+                    if one.score:
+                        continue
+                    failed += 1
+                    for kind in one.score.kinds:
+                        kinds[kind] += 1
+                    if form == "json":
+                        _json({"place": one.place, **_fields(one.score), "text": one.text})
+                    else:
+                        words = f"longest run {one.score.run} of {one.score.char!r}"
+                        if one.score.cycle:
+                            words += f", period {one.score.period} over {one.score.cycle} characters"
+                        click.echo(f"{one.place}: {', '.join(one.score.kinds)}: {words}: {one.text[-60:]!r}")
+                if total == before:
+                    errors.append(ToolError("no generation found in it", name))
+        except ToolError as error:
+            errors.append(error)
+    _errors(errors)
+    if not total:
+        click.echo("nothing measured: no generation found", err=True)
+        return 2
+    found = rate(failed, total)
+    told = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items() if count)
+    click.echo(found.words() + (f"; {told}" if told else ""), err=form == "json")
+    return 2 if errors else int(failed > 0)
+
+
+@esimd_soak.command()
+@RUNS
+@KINDS
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Write one self-contained HTML page.")
+@FORMAT
+def report(runs: tuple[Path, ...], kinds: str, page: Path | None, form: str) -> int:
+    """Rates with exact intervals, clusters, time line, and what the data cannot exclude."""
+    from esimd_soak.show import html, text
+    from esimd_soak.store import folder, table
+
+    found = _analysis(runs, kinds)
+    if page:
+        title = f"Soak: {', '.join(str(run['name']) for run in found.runs)}"
+        folder.write_whole(page, html.page(found, table.examples(runs), title).encode())
+        click.echo(f"wrote {page}", err=True)
+    if form == "json":
+        findings = [
+            {"code": f.code, "run": f.location.path, "server": f.op, "message": f.message} for f in found.findings
+        ]
+        _json({"version": 1, "exit_code": found.exit_code, "findings": findings, **_fields(found)})
+    else:
+        for line in text.report(found):
+            click.echo(line)
+    return found.exit_code
+
+
+@esimd_soak.command()
+@click.option("--rate", type=float, required=True, help="The rate to start from, for example 0.0025.")
+@click.option("--ratio", type=float, default=1.5, show_default=True, help="The change to find.")
+@click.option("--alpha", type=float, default=0.05, show_default=True)
+@click.option("--power", "chance", type=float, default=0.8, show_default=True)
+@click.option("--generations", type=int, default=0, help="Say what so many an arm can find instead.")
+def power(rate: float, ratio: float, alpha: float, chance: float, generations: int) -> int:
+    """How many generations does a comparison need?"""
+    from esimd_soak.judge import stats
+
+    try:
+        need = stats.sample_size(rate, ratio, alpha, chance)
+        other = f"{100 * rate:g} % against {100 * rate * ratio:g} %"
+        click.echo(f"{other}: {need:,} generations an arm for power {chance:g} at alpha {alpha:g} (two-sided)")
+        if generations:
+            click.echo(
+                f"{generations:,} an arm find it with a chance of {stats.power_of(generations, rate, ratio, alpha):.1%}"
+            )
+        click.echo(
+            f"{stats.clean_size(rate):,} generations without one event exclude {100 * rate:g} % at 95 %, one-sided"
+        )
+    except ValueError as error:
+        raise ToolError(str(error)) from None
+    return 0
+
+
+@esimd_soak.command()
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--hypothesis", required=True, help="What is expected, in words.")
+@click.option("-a", "arm_a", required=True, help="The first arm: the `name` in its plan.")
+@click.option("-b", "arm_b", required=True, help="The second arm.")
+@click.option("--size", type=click.IntRange(1), required=True, help="Generations an arm.")
+@click.option("--stop", required=True, help="The stopping rule, in words.")
+@click.option("--alpha", type=float, default=0.05, show_default=True)
+@click.option("--test", type=click.Choice(["two-proportion", "fisher"]), default="two-proportion", show_default=True)
+def register(
+    target: Path, hypothesis: str, arm_a: str, arm_b: str, size: int, stop: str, alpha: float, test: Any
+) -> int:
+    """Say what will be compared before measuring it; `run --registration` writes its hash into the run."""
+    import msgspec
+
+    from esimd_soak.judge.compare import Registration
+    from esimd_soak.store import folder
+
+    if target.exists():
+        raise ToolError("this file exists; a registration is never changed", str(target))
+    made = Registration(hypothesis, arm_a, arm_b, size, stop, alpha, test).sealed()
+    folder.write_whole(target, msgspec.json.format(msgspec.json.encode(made), indent=2))
+    click.echo(made.digest)
+    return 0
+
+
+@esimd_soak.command()
+@click.argument("a", required=False, type=click.Path(path_type=Path))
+@click.argument("b", required=False, type=click.Path(path_type=Path))
+@click.option("--counts", nargs=2, metavar="K/N K/N", help="Bare counts: --counts 42/12960 32/13056.")
+@click.option("--card-a", default="", help="Only this card of A.")
+@click.option("--card-b", default="", help="Only this card of B.")
+@click.option("--registration", type=click.Path(path_type=Path), help="What was registered before the runs.")
+@KINDS
+@FORMAT
+def compare(
+    a: Path | None,
+    b: Path | None,
+    counts: tuple[str, str] | None,
+    card_a: str,
+    card_b: str,
+    registration: Path | None,
+    kinds: str,
+    form: str,
+) -> int:
+    """Are two rates different? Refuses arms that cannot be compared."""
+    from esimd_soak.judge import compare as comparing
+    from esimd_soak.store import folder
+
+    if counts:
+        if a or b or registration:
+            raise click.UsageError("bare counts stand alone: no runs and no registration with --counts")
+        arms = comparing.counts(" ".join(counts))
+    elif a and b:
+        arms = (
+            comparing.arm([folder.read_meta(a)], _analysis([a], kinds), card_a),
+            comparing.arm([folder.read_meta(b)], _analysis([b], kinds), card_b),
+        )
+    else:
+        raise click.UsageError("expected two runs, or --counts K/N K/N")
+    registered = comparing.read_registration(_bytes(registration), str(registration)) if registration else None
+    verdict = comparing.judge(*arms, registered)
+    if form == "json":
+        sides = [{"name": x.name, "events": x.events, "generations": x.generations} for x in arms]
+        _json(
+            {
+                "version": 1,
+                "arms": sides,
+                "different": verdict.different,
+                "notes": verdict.notes,
+                **_fields(verdict.found),
+            }
+        )
+    else:
+        for line in comparing.lines(verdict):
+            click.echo(line)
+    return int(verdict.different)
+
+
+@esimd_soak.command()
+@RUNS
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The new folder.")
+def merge(runs: tuple[Path, ...], output: Path) -> int:
+    """Put the runs of several clients of one experiment together."""
+    from esimd_soak.store import merge as merging
+
+    click.echo(f"{merging.merge(runs, output)} files from {len(runs)} runs in {output}", err=True)
+    return 0
+
+
+@esimd_soak.command()
+@RUNS
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The Parquet file.")
+def export(runs: tuple[Path, ...], output: Path) -> int:
+    """Write every generation to a Parquet file."""
+    from esimd_soak.store import merge as merging
+
+    rows = merging.parquet(runs, output)
+    click.echo(f"{rows:,} generations in {output}", err=True)
+    return 0 if rows else 2
+
+
+for command in live.COMMANDS:
+    esimd_soak.add_command(command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m esimd_soak` and `esimd-soak`."""
+    try:
+        arguments = None if argv is None else list(argv)
+        return int(esimd_soak.main(args=arguments, prog_name="esimd-soak", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except ToolError as error:
+        _errors([error])
+        return 2
+    except ModuleNotFoundError as error:  # the extra's packages, imported where they are needed
+        if (error.name or "").startswith(("esimd_soak", "schema_patch")):
+            raise
+        click.echo(f"error: {error.name} is not installed; install the extra: pip install 'schema-kit[soak]'", err=True)
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 2
+    except BrokenPipeError:  # `| head`: the reader has seen enough
+        sys.stderr.close()
+        return 2
+
+
+def _analysis(runs: Sequence[Path], kinds: str) -> Analysis:
+    from esimd_soak.judge import analysis
+    from esimd_soak.score import KINDS
+    from esimd_soak.store import table
+
+    wanted = tuple(kinds.replace(",", " ").split())
+    if unknown := set(wanted) - set(KINDS):
+        raise ToolError(f"unknown kind {sorted(unknown)[0]}; expected some of {', '.join(KINDS)}", "--kinds")
+    return analysis.analyse(table.read(runs), wanted)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    import msgspec
+
+    return dict(msgspec.to_builtins(value))
+
+
+def _json(document: dict[str, Any]) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode(document).decode())
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ToolError(f"cannot read: {error.strerror}", str(path)) from None
+
+
+def _errors(errors: Iterable[ToolError]) -> None:
+    for error in errors:
+        click.echo(f"{error.where}: error: {error.message}" if error.where else f"error: {error.message}", err=True)

@@ -1,0 +1,181 @@
+"""One launch command, three modes: eager, compiled, compiled with graphs; the same load on each; the origin table.
+
+Starts and ends server processes; knows no more of them than a command line, an environment and a URL. The modes
+differ in the two switches and, so that none runs another's code, in the folders of their compile caches; in nothing
+else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from esimd_soak import plan
+from esimd_soak.judge import acceptance
+from esimd_soak.judge.acceptance import Counts, Row
+from esimd_soak.load import client, watch
+from esimd_soak.load.run import Run
+from esimd_soak.store import folder as store
+from schema_patch.model import ToolError
+
+CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+class Mode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    arguments: str = ""
+    environment: dict[str, str] = {}
+
+
+MODES = (
+    Mode("eager", "--enforce-eager"),
+    Mode("torch.compile"),
+    Mode("torch.compile + XPU graph", environment={"VLLM_XPU_ENABLE_XPU_GRAPH": "1"}),
+)
+
+
+class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    launch: str
+    """The command that serves; a mode's arguments are added at its end."""
+    url: str
+    load: dict[str, Any] = {}
+    """A soak plan without servers: what is sent in each mode, the same seed and so the same prompts."""
+    workload: str = ""
+    """Instead of `load`: a command; `{result}` in it is the file for its JSON (`--result-filename {result}`)."""
+    ready_seconds: float = 900
+    mode: tuple[Mode, ...] = MODES
+
+
+class _Times(msgspec.Struct):
+    n: int
+    start: float
+    end: float
+    first: float = 0.0
+    tokens: int = 0
+
+
+def load(path: str) -> Matrix:
+    try:
+        return msgspec.convert(plan.document(path), Matrix)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"the matrix is wrong: {error}", path) from None
+
+
+def run(matrix: Matrix, folder: Path, tell: Callable[[str], None]) -> list[Row]:
+    """Runs every mode in turn. ToolError when a server does not come up; the modes before are kept in `folder`."""
+    rows = []
+    for letter, mode in zip("ABCDEFGH", matrix.mode, strict=False):
+        place = folder / letter
+        place.mkdir(parents=True, exist_ok=True)
+        tell(f"{letter} {mode.name}: starting the server")
+        with served(matrix, mode, place):
+            tell(f"{letter} {mode.name}: loading")
+            rows.append(_measure(matrix, mode, letter, place))
+    return rows
+
+
+@contextmanager
+def served(matrix: Matrix, mode: Mode, place: Path) -> Iterator[None]:
+    """A server process that answers /health inside, and is gone with its children outside."""
+    environment = {
+        **os.environ,
+        **{name: str((place / "caches" / name).resolve()) for name in CACHES},
+        **mode.environment,
+    }
+    command = [*shlex.split(matrix.launch), *shlex.split(mode.arguments)]
+    (place / "command.txt").write_text(f"{mode.environment} {shlex.join(command)}\n")
+    with (place / "server.log").open("wb") as log:
+        try:
+            process = subprocess.Popen(
+                command, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        except OSError as error:
+            raise ToolError(f"cannot start the server: {error}", command[0]) from None
+    try:
+        _wait(matrix, process, place / "server.log")
+        yield
+    finally:
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(process.pid, signum)  # the group: a server has workers, and they hold the card
+                process.wait(30)
+
+
+def _wait(matrix: Matrix, process: subprocess.Popen[bytes], log: Path) -> None:
+    import urllib.error
+    import urllib.request
+
+    deadline = time.monotonic() + matrix.ready_seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            tail = log.read_text("utf-8", "replace")[-800:]
+            raise ToolError(f"the server ended with {process.returncode} before it was ready:\n{tail}", str(log))
+        try:
+            with urllib.request.urlopen(f"{matrix.url}/health", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise ToolError(f"the server did not answer {matrix.url}/health within {matrix.ready_seconds:g} s", str(log))
+
+
+def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> Row:
+    if matrix.workload:
+        result = place / "bench.json"
+        counts = asyncio.run(
+            around(matrix.url, lambda: _command(matrix.workload.replace("{result}", str(result)), place))
+        )
+        bench = msgspec.json.decode(result.read_bytes()) if result.exists() else {}
+        return Row(letter, mode.name, bench.get("mean_itl_ms"), bench.get("output_throughput"), counts)
+    made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
+    soak = Run(made, place / "run")
+    counts = asyncio.run(around(matrix.url, soak.go))
+    itl, speed = speeds(place / "run")
+    return Row(letter, mode.name, itl, speed, counts)
+
+
+async def around(url: str, workload: Callable[[], Any]) -> Counts | None:
+    """The speculative counters' deltas around a workload; None when the server has none, or nothing was drafted."""
+    server = plan.Server(url)
+    async with client.session(60) as http:
+        before = await watch.fetch(http, server, "/metrics")
+        await workload()
+        after = await watch.fetch(http, server, "/metrics")
+    if before is None or after is None:
+        raise ToolError("no /metrics page: the acceptance counters cannot be read", url)
+    values = watch.deltas(watch.counters(before), watch.counters(after))
+    return acceptance.of_counters(values) if values.get(f"{acceptance.PREFIX}drafts") else None
+
+
+async def _command(command: str, place: Path) -> None:
+    process = await asyncio.create_subprocess_shell(
+        command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    output, _ = await process.communicate()
+    (place / "workload.log").write_bytes(output)
+    if process.returncode:
+        raise ToolError(f"the workload ended with {process.returncode}: {command}", str(place / "workload.log"))
+
+
+def speeds(folder: Path) -> tuple[float | None, float | None]:
+    """(mean time between tokens in ms, tokens a second) of a stored run."""
+    gaps, tokens, intervals, began, ended = 0.0, 0, 0, float("inf"), 0.0
+    for one in store.read(folder, "generations", _Times):
+        if one.n < 0 or not one.tokens:
+            continue
+        tokens += one.tokens
+        ended = max(ended, one.end)
+        if one.first and one.tokens > 1:
+            gaps += one.end - one.first
+            intervals += one.tokens - 1
+            began = min(began, one.start)
+    return (1000 * gaps / intervals if intervals else None), (tokens / (ended - began) if intervals else None)

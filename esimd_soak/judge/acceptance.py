@@ -1,0 +1,272 @@
+"""Speculative decoding: counters, bench results, console blocks or log lines -> Counts -> what they say. Pure.
+
+vLLM's definitions: rate = accepted / draft tokens; length = 1 + accepted / drafts (tokens a step, the target's own
+included); per position = accepted at that position / all drafts. Conditional: of the drafts accepted up to the position
+before, how many here; flat where the drafter is well, which the plain series never is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from esimd_soak.load import watch
+from schema_patch.model import Finding, Location, ToolError
+
+from . import stats
+
+PREFIX = "vllm:spec_decode_num_"
+NONE, WELL = 0.05, 0.30
+"""Acceptance at a position under the first is as good as none, from the second on is fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    drafts: int
+    draft_tokens: int
+    accepted: int
+    per_position: tuple[float, ...] = ()
+    """Accepted drafts at each position; not always whole numbers, as some sources print rounded rates."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.accepted <= self.draft_tokens or not 0 < self.drafts <= self.draft_tokens:
+            raise ToolError(
+                f"expected 0 <= accepted <= draft tokens and at least one draft, found {self.accepted} of "
+                f"{self.draft_tokens} in {self.drafts}: was speculative decoding on, and was there a workload?"
+            )
+
+    @property
+    def rate(self) -> float:
+        return self.accepted / self.draft_tokens
+
+    @property
+    def length(self) -> float:
+        return 1 + self.accepted / self.drafts
+
+    @property
+    def positions(self) -> tuple[float, ...]:
+        return tuple(count / self.drafts for count in self.per_position)
+
+    @property
+    def conditional(self) -> tuple[float, ...]:
+        """nan where the position before accepted nothing."""
+        before = (float(self.drafts), *self.per_position)
+        return tuple(a / b if b else math.nan for a, b in zip(self.per_position, before, strict=False))
+
+    def __add__(self, other: Counts) -> Counts:
+        mine, theirs = len(self.per_position), len(other.per_position)
+        if mine != theirs:
+            raise ToolError(f"{mine} positions and {theirs}: not of one configuration")
+        return Counts(
+            self.drafts + other.drafts,
+            self.draft_tokens + other.draft_tokens,
+            self.accepted + other.accepted,
+            tuple(a + b for a, b in zip(self.per_position, other.per_position, strict=True)),
+        )
+
+
+def of_counters(values: dict[str, float]) -> Counts:
+    """Counter values or, rather, their deltas around a workload, as `watch.counters` names them."""
+    if f"{PREFIX}drafts" not in values:
+        raise ToolError(f"no counter {PREFIX}drafts: the server runs without speculative decoding")
+    prefix = f"{PREFIX}accepted_tokens_per_pos["
+    found = sorted((int(key[len(prefix) : -1]), value) for key, value in values.items() if key.startswith(prefix))
+    return Counts(
+        round(values[f"{PREFIX}drafts"]),
+        round(values[f"{PREFIX}draft_tokens"]),
+        round(values[f"{PREFIX}accepted_tokens"]),
+        tuple(value for _, value in found),
+    )
+
+
+def of_bench(text: str) -> Counts:
+    """The JSON result of `vllm bench serve`."""
+    try:
+        result = json.loads(text)
+        drafts = int(result["spec_decode_num_drafts"])
+        rates = result.get("spec_decode_per_position_acceptance_rates") or []
+        return Counts(
+            drafts,
+            int(result["spec_decode_draft_tokens"]),
+            int(result["spec_decode_accepted_tokens"]),
+            tuple(round(rate * drafts, 6) for rate in rates),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        expected = "expected a bench result with spec_decode_* keys (absent when no token was drafted)"
+        raise ToolError(f"{expected}: {error}") from None
+
+
+def of_console(text: str) -> Counts:
+    """The block that `vllm bench serve` prints."""
+    block = text[text.index("Speculative Decoding") :]
+
+    def number(name: str) -> float:
+        match = re.search(rf"^{re.escape(name)}:\s+([\d.,]+)\s*$", block, re.MULTILINE)
+        if not match:
+            raise ToolError(f"expected a line {name!r} in the speculative decoding block, found none")
+        return float(match[1].replace(",", ""))
+
+    drafts = number("Drafts")
+    positions = re.findall(r"^\s*Position (\d+):\s+([\d.]+)\s*$", block, re.MULTILINE)
+    return Counts(
+        int(drafts),
+        int(number("Draft tokens")),
+        int(number("Accepted tokens")),
+        tuple(float(rate) / 100 * drafts for _, rate in positions),
+    )
+
+
+_LOG = re.compile(
+    r"SpecDecoding metrics:.*?Accepted: (\d+) tokens, Drafted: (\d+) tokens, "
+    r"Per-position acceptance rate: ([\d., nan]+?),? Avg"
+)
+
+
+def of_log(text: str) -> list[Counts]:
+    """One Counts an interval in which something was drafted; how many drafts follows from the positions printed."""
+    found = []
+    for accepted, drafted, rates in _LOG.findall(text):
+        positions = [float(rate) for rate in rates.split(",") if rate.strip()]
+        if int(drafted):
+            drafts = round(int(drafted) / max(1, len(positions)))
+            found.append(Counts(drafts, int(drafted), int(accepted), tuple(rate * drafts for rate in positions)))
+    return found
+
+
+def read(text: str, before: str = "") -> list[Counts]:
+    """Whatever it is: bench result, console block, server log, or metrics page (a delta with the page `before`)."""
+    if text.lstrip().startswith("{"):
+        return [of_bench(text)]
+    if "SpecDecoding metrics:" in text:
+        if found := of_log(text):
+            return found
+        raise ToolError("the log has SpecDecoding lines, but nothing was drafted in any interval: nothing measured")
+    if "Speculative Decoding" in text:
+        return [of_console(text)]
+    if PREFIX in text:
+        after = watch.counters(text)
+        return [of_counters(watch.deltas(watch.counters(before), after) if before else after)]
+    raise ToolError(
+        "expected a `vllm bench serve` result or console output, a server log with SpecDecoding lines, or a /metrics "
+        "page; found nothing about speculative decoding in it"
+    )
+
+
+def total(parts: Sequence[Counts]) -> Counts:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole + part
+    return whole
+
+
+def diagnose(found: Counts, loads: Sequence[tuple[int, Counts]] = ()) -> tuple[str, str]:
+    """(kind, what it means). `loads`: the same at several concurrencies, to tell a fall with load from a collapse."""
+    positions = found.positions or (found.rate,)
+    if loads:
+        (few, alone), (many, crowd) = min(loads, key=lambda x: x[0]), max(loads, key=lambda x: x[0])
+        if alone.rate >= WELL / 2 and crowd.rate < alone.rate / 2:
+            return (
+                "falls with load",
+                f"{alone.rate:.1%} at {few} in flight, {crowd.rate:.1%} at {many}: right alone, wrong or useless in "
+                "company. Likely: buffers or metadata sized or indexed by batch, a prefill taken for a decode, padding "
+                "rows; or a drafter that only guesses well for one sequence (n-gram). No sign of a replay defect",
+            )
+    if max(positions) < NONE:
+        return (
+            "collapse",
+            f"every position is rejected from the first step on (position 0 at {positions[0]:.2%}): the drafter reads "
+            "stale or wrong inputs. Likely: its graph replays with the inputs of the capture, an operator was not "
+            "recorded into the graph, or a write was removed. The text stays right, since the target model checks "
+            "every token; only speed is lost",
+        )
+    if len(positions) > 1 and positions[0] >= WELL and max(positions[1:]) < NONE:
+        return (
+            "later positions collapse",
+            f"position 0 is fine ({positions[0]:.1%}), the later ones are rejected: the first draft step reads the "
+            "target's state, the next ones the drafter's own. Likely: hidden state, positions or cache slots are not "
+            "advanced between draft steps",
+        )
+    if found.rate < WELL / 2:
+        return (
+            "low",
+            "few drafts are accepted, yet more than in a collapse: a weak drafter, or drafts for unlike text",
+        )
+    return ("healthy", "no sign of a collapse")
+
+
+def since(parts: Sequence[Counts]) -> str:
+    """For a log: whether it was dead from the first interval, or died later; empty when it did not end dead."""
+    dead = [part.rate < NONE for part in parts]
+    if len(parts) < 2 or not dead[-1]:
+        return ""
+    if all(dead):
+        return f"dead in all {len(parts)} intervals, from the first on"
+    first = len(dead) - dead[::-1].index(False)
+    return f"died at interval {first + 1} of {len(parts)}: alive before, so state went wrong in service, not at capture"
+
+
+def compare(baseline: Counts, candidate: Counts, max_drop: float, where: str) -> list[Finding]:
+    """Findings where the candidate falls below the baseline by more than `max_drop` (a fraction, absolute)."""
+    found = []
+    place = Location(where)
+    if baseline.rate - candidate.rate > max_drop:
+        z, p = stats.two_proportions(
+            baseline.accepted, baseline.draft_tokens, candidate.accepted, candidate.draft_tokens
+        )
+        words = f"acceptance fell from {baseline.rate:.2%} to {candidate.rate:.2%}, limit {max_drop:.1%}"
+        found.append(Finding("acceptance-rate", place, "", f"{words} (z = {z:.1f}, p = {p:.2g})"))
+    kind, meaning = diagnose(candidate)
+    if kind != "healthy" and diagnose(baseline)[0] == "healthy":
+        found.append(Finding("acceptance-collapse", place, "", f"{kind}: {meaning}"))
+    for i, (a, b) in enumerate(zip(baseline.positions, candidate.positions, strict=False)):
+        if a - b > max_drop:
+            found.append(Finding("acceptance-position", place, "", f"position {i} fell from {a:.2%} to {b:.2%}"))
+    return found
+
+
+def lines(name: str, found: Counts) -> list[str]:
+    """The numbers as `vllm bench serve` names them, and the conditional series."""
+    told = [
+        f"{name}: {found.accepted:,} of {found.draft_tokens:,} draft tokens in {found.drafts:,} drafts = "
+        f"{percent(found.rate)}, length {found.length:.2f}"
+    ]
+    for i, (plain, given) in enumerate(zip(found.positions, found.conditional, strict=True)):
+        conditional = "-" if math.isnan(given) else percent(given)
+        told.append(f"  position {i}: {percent(plain)}, given the one before {conditional}")
+    return told
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.2f} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the origin table; None where the workload did not measure it."""
+
+    run: str
+    mode: str
+    itl_ms: float | None
+    tokens_per_second: float | None
+    counts: Counts | None
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The origin report's table, as Markdown."""
+    told = [
+        "| run | mode | mean ITL | output tok/s | acceptance rate | length | position |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        itl = f"{row.itl_ms:.1f} ms" if row.itl_ms is not None else "-"
+        speed = f"{row.tokens_per_second:.1f}" if row.tokens_per_second is not None else "-"
+        rate, length, positions = "nothing drafted", "-", "-"
+        if c := row.counts:
+            rate = f"{percent(c.rate)} ({c.accepted:,} of {c.draft_tokens:,} in {c.drafts:,} drafts)"
+            length = f"{c.length:.2f}"
+            positions = " / ".join(f"{100 * p:.2f}" for p in c.positions)
+        told.append(f"| {row.run} | {row.mode} | {itl} | {speed} | {rate} | {length} | {positions} |")
+    return told

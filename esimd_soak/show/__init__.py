@@ -1,0 +1,1 @@
+"""Results -> text, charts and HTML. Returns strings."""

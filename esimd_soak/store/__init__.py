@@ -1,0 +1,1 @@
+"""A run on disk: written line by line, read back after a kill, merged and tabulated."""

@@ -1,0 +1,1 @@
+"""What source does, held against what it says: judges, suppressions and edits for any library."""

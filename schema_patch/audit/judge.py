@@ -1,0 +1,284 @@
+"""Operators whose schema does not say what their C++ does: what was inferred, judged. Reads trees through mutation/.
+
+The kinds of lies are those of rules.py, told of operators that no table knows. An argument of which nothing could be
+proved is taken to be as declared: unknown is never a defect. Codes of its own:
+
+    SP107  no fake: an operator without a kernel for Meta tensors and without a Python fake, which torch.compile needs
+           (warning)
+    SP108  the fake takes other arguments, or other defaults, than the schema
+    SP109  a suppression that gives no reason, or that suppresses nothing (warning)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from schema_patch.inference import work
+from schema_patch.inference.index import tree
+from schema_patch.inference.index.index import Index
+from schema_patch.inference.infer import Answer, Inferred, Kind
+from schema_patch.inference.operators import Operator
+from schema_patch.model import Checked, Effect, Finding, Report, Severity, ToolError, Verdict
+from schema_patch.schemas import annotate, rules, table
+from schema_patch.schemas.annotate import Returns
+from schema_patch.schemas.grammar import Schema
+from schema_patch.schemas.rules import Judgement
+from schema_patch.text import files
+
+from . import patches
+from . import python as audit_python
+
+
+class Steps(Protocol):
+    """Hears of each file before it is read, and how many there are."""
+
+    def __call__(self, path: str) -> None: ...
+
+    def expect(self, count: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operator, what was inferred of it, and what its schema is worth."""
+
+    operator: Operator
+    inferred: Inferred
+    effect: Effect
+    judgement: Judgement
+
+
+@dataclass
+class Audit:
+    """Everything one run found."""
+
+    rows: list[Row] = field(default_factory=list)
+    python: list[audit_python.PyRow] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    checked: list[Checked] = field(default_factory=list)
+    errors: list[ToolError] = field(default_factory=list)
+    sources: dict[str, bytes] = field(default_factory=dict)  # of the files that findings stand in
+
+
+@tree.without_collector()
+def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
+    """Infers and judges every operator that these trees register."""
+    result = Audit()
+    found = list(_files(paths, result.errors))
+    step.expect(len(found))
+    store = tree.Store("\n".join(map(os.path.abspath, paths)), cached)
+    whole = tree.read(found, store, step)
+    index = Index(file.index for file in whole.files)
+    operators = work.operators_of(whole, index)
+    step.expect(len(operators))
+    inferred = remembered(store, whole, operators, index, step)
+    result.rows = [judge(operator, what) for operator, what in zip(operators, inferred, strict=True)]
+    for row in result.rows:
+        told = findings(row)
+        result.checked.append(_checked(row, told))
+        result.findings += told
+    result.checked += unread(whole, operators)
+    python = audit_python.gather(paths, step)
+    result.python = audit_python.judge(python, writes_of(result.rows))
+    result.checked += [row.checked for row in result.python]
+    result.findings += [row.finding for row in result.python if row.finding]
+    result.findings += audit_python.fakes(python, operators)
+    result.checked += patches.read(paths)
+    result.sources = {place: index.text(place).data for place in {o.location.path for o in operators}} | python.data
+    result.errors += [*whole.errors, *python.errors]
+    for file in whole.files:
+        if file.source:
+            result.errors += [ToolError(p.message, p.location) for p in file.source.problems if p.fatal]
+    return result
+
+
+def writes_of(rows: Iterable[Row]) -> dict[str, tuple[int, ...]]:
+    """Which arguments each operator writes, by position: for Python that calls it."""
+    found: dict[str, tuple[int, ...]] = {}
+    for row in rows:
+        schema, written = row.operator.schema, set(row.effect.writes)
+        places = tuple(n for n, arg in enumerate(schema.args) if arg.name in written)
+        name = f"{row.operator.namespace}::{schema.name.rpartition('::')[2]}"
+        if row.judgement.verdict is not Verdict.UNKNOWN or written:
+            found[name] = places
+    return found
+
+
+def remembered(
+    store: tree.Store, whole: tree.Tree, operators: Sequence[Operator], index: Index, step: Callable[[str], None]
+) -> list[Inferred]:
+    """What is inferred depends on the bytes of the tree alone, so that the same bytes give the same answer."""
+    key = f"result {whole.digest}"
+    known = store.known.get(key)
+    if isinstance(known, list) and len(known) == len(operators):
+        return known
+    found = work.infer(operators, index, step)
+    store.remember(key, found)
+    return found
+
+
+def _files(paths: Iterable[str], errors: list[ToolError]) -> Iterable[str]:
+    """The C++ files of the trees; one that leads out of them is an error and the next is taken."""
+    seen: set[str] = set()
+    for root in paths:
+        try:
+            for path in files.find(root):
+                real = os.path.realpath(path)
+                if real not in seen and os.path.isfile(real):
+                    seen.add(real)
+                    yield path
+        except ToolError as error:  # noqa: PERF203  the next tree is read all the same
+            errors.append(error)
+
+
+def judge(operator: Operator, inferred: Inferred) -> Row:
+    """The verdict on an operator's schema. What is unknown counts as declared."""
+    schema = operator.schema
+    declared = set(schema.writes)
+    answers = {answer.name: answer for answer in inferred.answers}
+    writes = tuple(arg.name for arg in schema.args if _writes(answers.get(arg.name), arg.name in declared))
+    effect = Effect(schema.op, writes, _returns(schema, inferred), "inferred from the implementation")
+    judgement = rules.judge(schema, effect)
+    unknown = [answer for answer in inferred.answers if answer.kind is Kind.UNKNOWN]
+    if judgement.verdict in (Verdict.RIGHT, Verdict.NEEDS_GUARD) and unknown:
+        judgement = Judgement(Verdict.UNKNOWN, reason=_unknown(unknown))
+    return Row(operator, inferred, effect, judgement)
+
+
+def _writes(answer: Answer | None, declared: bool) -> bool:
+    if answer is None:  # no tensor: an annotation there means nothing
+        return declared
+    return answer.kind is Kind.WRITTEN or (declared and answer.kind is Kind.UNKNOWN)
+
+
+def _returns(schema: Schema, inferred: Inferred) -> str:
+    """The first returned value, as rules.py asks for it."""
+    if not schema.returns:
+        return "nothing"
+    return inferred.returns[0] if inferred.returns else "unknown"
+
+
+def _unknown(answers: Sequence[Answer]) -> str:
+    first = answers[0]
+    more = f", and {len(answers) - 1} more" if len(answers) > 1 else ""
+    return f"'{first.name}': {first.reason}{more}"
+
+
+def findings(row: Row) -> list[Finding]:
+    """What is wrong with one operator."""
+    schema, operator = row.operator.schema, row.operator
+    found: list[Finding] = []
+    if not operator.written:
+        return [_unwritten(row)] if row.judgement.verdict is Verdict.WRONG else []
+    if row.judgement.code:
+        planned = annotate.plan(schema, row.effect, Returns.ALIAS)
+        edits = [edit for e in planned for edit in operator.text.edits(e.start, e.end, e.new)]
+        message = row.judgement.reason + evidence(row)
+        fix = tuple(edits) if row.judgement.verdict is Verdict.WRONG else ()
+        found.append(Finding(row.judgement.code, operator.location, schema.op, message, row.judgement.severity, fix))
+    for position, returned in enumerate(row.inferred.returns[1:], 1):
+        argument = next((arg for arg in schema.args if arg.name == returned), None)
+        if argument and not argument.type.sets & schema.returns[position].type.sets:
+            message = f"returns '{returned}' in place {position} as if it were a new tensor (to be put right by hand)"
+            found.append(Finding("SP103", operator.location, schema.op, message))
+    return found
+
+
+def _unwritten(row: Row) -> Finding:
+    """A write, or a returned argument, where there is no schema that could tell of it."""
+    schema = row.operator.schema
+    text = annotate.apply(schema.text, annotate.plan(schema, row.effect, Returns.ALIAS))
+    message = f"no schema: torch infers one that declares no write, and it {row.judgement.reason}{evidence(row)}; "
+    return Finding("SP004", row.operator.location, schema.op, f'{message}write "{text}"')
+
+
+def unread(whole: tree.Tree, operators: Sequence[Operator]) -> list[Checked]:
+    """Operators that are registered without a schema, and whose function gives none that is sure."""
+    known = {operator.location for operator in operators}
+    reason = "no schema, and the types of its function are not known here"
+    named = (one for file in whole.files if file.source for one in file.source.unwritten)
+    return [Checked(u.op, u.location, "", Verdict.UNKNOWN, reason) for u in named if u.location not in known]
+
+
+def evidence(row: Row) -> str:
+    """` (a.cpp:3 > b.h:9)` for each argument that is written and not declared."""
+    declared = row.operator.schema.writes
+    chains = [a for a in row.inferred.answers if a.kind is Kind.WRITTEN and a.name not in declared]
+    parts = [
+        f"'{a.name}'{f', {a.reason},' if a.reason else ''} at {' > '.join(f'{path}:{line}' for path, line in a.chain)}"
+        for a in chains
+    ]
+    return f": {'; '.join(parts)}" if parts else ""
+
+
+def _checked(row: Row, told: Sequence[Finding]) -> Checked:
+    operator, judgement = row.operator, row.judgement
+    wrong = next((finding for finding in told if finding.severity is Severity.ERROR), None)
+    if wrong and judgement.verdict is not Verdict.WRONG:  # only what it returns beside the first value
+        judgement = Judgement(Verdict.WRONG, wrong.code, wrong.message)
+    return Checked(operator.op, operator.location, operator.schema.text, judgement.verdict, judgement.reason)
+
+
+def report(result: Audit) -> Report:
+    """The run as a report. The evidence of every argument is among its facts."""
+    facts: dict[str, object] = {"evidence": [_facts(row) for row in result.rows]}
+    return Report(tuple(result.checked), tuple(result.findings), tuple(result.errors), facts)
+
+
+def _facts(row: Row) -> dict[str, object]:
+    return {
+        "op": row.operator.op,
+        "namespace": row.operator.namespace or "",
+        "implementations": list(row.inferred.functions),
+        "returns": list(row.inferred.returns),
+        "arguments": [
+            {
+                "name": answer.name,
+                "answer": answer.kind.value,
+                "chain": [f"{path}:{line}" for path, line in answer.chain],
+                "reason": answer.reason,
+            }
+            for answer in row.inferred.answers
+        ],
+    }
+
+
+@dataclass(frozen=True)
+class InferredTable(table.Table):
+    """The operator table, and what was inferred of operators that it does not know."""
+
+    inferred: dict[tuple[str, tuple[str, ...]], Effect] = field(default_factory=dict)
+    python: frozenset[str] = frozenset()  # operators that Python registers
+    written: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by C++ operators: for Python that calls them
+    unwritten: dict[tuple[str, str, str], str] = field(default_factory=dict)  # schemas by path, operator and function
+
+    def schema_of(self, path: str, op: str, function: str) -> str | None:
+        return self.unwritten.get((path, op, function))
+
+    def effect(self, schema: Schema, namespace: str | None = None) -> Effect | None:
+        known = super().effect(schema, namespace)
+        return known or self.inferred.get((schema.op, tuple(arg.name for arg in schema.args)))
+
+    def knows(self, name: str) -> bool:
+        return super().knows(name) or name in self.python or any(op == name for op, _ in self.inferred)
+
+
+def inferred_table(known: table.Table, result: Audit) -> InferredTable:
+    """A table for `apply`. Two operators of one name and arguments that do different things are left out."""
+    effects: dict[tuple[str, tuple[str, ...]], set[Effect]] = {}
+    for row in result.rows:
+        key = (row.operator.op, tuple(arg.name for arg in row.operator.schema.args))
+        if row.judgement.verdict is not Verdict.UNKNOWN:
+            effects.setdefault(key, set()).add(row.effect)
+    sure = {key: found.pop() for key, found in effects.items() if len(found) == 1}
+    python = frozenset(row.checked.op for row in result.python)
+    unwritten = {
+        (o.location.path, o.op, o.implementations[0].text): o.schema.text
+        for o in (row.operator for row in result.rows)
+        if not o.written
+    }
+    return InferredTable(
+        known.namespaces, known.entries, known.recognised, sure, python, writes_of(result.rows), unwritten
+    )

@@ -1,0 +1,56 @@
+"""Schemas inside patch files: read and reported, not judged, because what they are applied to is not there.
+
+Takes the lines that a patch adds or keeps; knows unified diffs and string literals.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from schema_patch.cpp.literals import Unreadable
+from schema_patch.cpp.literals import read as read_literals
+from schema_patch.model import Checked, Location, Span, Verdict
+from schema_patch.schemas.grammar import SchemaError, parse
+from schema_patch.text import files
+
+SUFFIXES = (".patch", ".diff")
+DEFINITION = re.compile(rb'\.\s*def\s*\(\s*((?:"(?:[^"\\\n]|\\.)*"\s*)+)')
+LITERAL = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
+
+
+def read(paths: Iterable[str]) -> list[Checked]:
+    """Every operator schema that a patch file at these paths adds or keeps."""
+    return [row for root in paths for path in _find(root) for row in schemas(path)]
+
+
+def schemas(path: str) -> list[Checked]:
+    """The schemas of one patch file, at the lines where they begin."""
+    with open(path, "rb") as stream:
+        lines = stream.read().split(b"\n")
+    text = b"\n".join(line[1:] if line[:1] in (b"+", b" ") and line[:3] != b"+++" else b"" for line in lines)
+    found = []
+    for match in DEFINITION.finditer(text):
+        spans = [Span(m.start(), m.end()) for m in LITERAL.finditer(text, match.start(1), match.end(1))]
+        try:
+            schema = parse(read_literals(text, spans).text)
+        except (SchemaError, Unreadable):
+            continue  # a doc string, or a name alone
+        line = text.count(b"\n", 0, spans[0].start) + 1
+        column = spans[0].start - (text.rfind(b"\n", 0, spans[0].start) + 1) + 2
+        reason = "in a patch file: read, not judged; apply it and audit the result"
+        found.append(Checked(schema.op, Location(path, line, column), schema.text, Verdict.UNKNOWN, reason))
+    return found
+
+
+def _find(root: str) -> Iterator[str]:
+    if not os.path.isdir(root):
+        if root.endswith(SUFFIXES):
+            yield root
+        return
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(set(folders) - files.SKIPPED)
+        for name in sorted(names):
+            if name.endswith(SUFFIXES) and os.path.isfile(os.path.join(folder, name)):
+                yield os.path.join(folder, name)

@@ -1,0 +1,236 @@
+"""The Python side of an audit: operators registered in Python, and the fakes of all operators. Judges; prints nothing.
+
+Reads files; flow is in pyflow.py. An operator whose mutates_args is computed at run time is unknown.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from schema_patch.cpp.literals import Unreadable
+from schema_patch.inference.infer import Answer, Kind
+from schema_patch.inference.operators import Operator
+from schema_patch.model import Checked, Edit, Finding, Location, Severity, ToolError, Verdict
+from schema_patch.python import edits as pyedits
+from schema_patch.python import flow, registrations
+from schema_patch.python.registrations import Fake, PyOperator, PySource
+from schema_patch.schemas import annotate
+from schema_patch.schemas.grammar import Schema, SchemaError, parse
+from schema_patch.text import files
+
+Writes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass
+class Python:
+    """Every Python file of a run that registers something; `files` counts all that were looked at."""
+
+    sources: list[PySource] = field(default_factory=list)
+    data: dict[str, bytes] = field(default_factory=dict)
+    files: int = 0
+    errors: list[ToolError] = field(default_factory=list)
+
+
+def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
+    """The Python files at these paths."""
+    found = Python()
+    for root in paths:
+        for path in _find(root):
+            try:
+                with open(path, "rb") as stream:
+                    data = stream.read()
+            except OSError as error:
+                found.errors.append(ToolError(f"cannot read: {error.strerror}", path))
+                continue
+            found.files += 1
+            step(path)
+            source = registrations.read(data, path) if registrations.may_register(data) else None
+            if source and (source.operators or source.fakes or source.implemented or source.perhaps):
+                found.sources.append(source)
+                found.data[path] = data
+    return found
+
+
+def _find(root: str) -> Iterator[str]:
+    if not os.path.isdir(root):
+        if root.endswith(".py"):
+            yield root
+        return
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(set(folders) - files.SKIPPED)
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if name.endswith(".py") and os.path.isfile(path):
+                yield path
+
+
+@dataclass(frozen=True, slots=True)
+class PyRow:
+    """One operator that Python registers and its verdict; `declares` is what it says after the edits of its finding."""
+
+    operator: PyOperator
+    checked: Checked
+    finding: Finding | None = None
+    declares: tuple[str, ...] = ()
+
+
+def judge(python: Python, known: Writes) -> list[PyRow]:
+    """The verdict on every operator that Python registers."""
+    found: list[PyRow] = []
+    implemented = {op: (source, name) for source in python.sources for op, name in source.implemented.items()}
+    for source in python.sources:
+        bare = annotate.habit([schema for o in source.operators if (schema := _declared(o)[0])])
+        for operator in source.operators:
+            home, name = source, operator.function
+            if not name and operator.name in implemented:
+                home, name = implemented[operator.name]
+            function = source.decorated.get(operator.location) or home.functions.get(name)
+            if function is None:
+                found.append(PyRow(operator, _checked(operator, Verdict.UNKNOWN, "its function is not in this file")))
+                continue
+            answers = flow.answers(function, home.path, home.functions, known)
+            found.append(_judged(operator, answers, function, python.data[source.path], bare))
+    return found
+
+
+def declared(operator: PyOperator) -> tuple[str, ...] | None:
+    """What an operator says it writes; None where that is not written as a constant."""
+    return _declared(operator)[1]
+
+
+def _declared(operator: PyOperator) -> tuple[Schema | None, tuple[str, ...] | None]:
+    if operator.schema is None:
+        return None, operator.mutates
+    try:
+        schema = parse(operator.schema.text)
+    except SchemaError:
+        return None, None
+    return schema, schema.writes
+
+
+def short(operator: PyOperator) -> str:
+    """The operator's name without its namespace."""
+    return operator.name.rpartition("::")[2]
+
+
+def said(operator: PyOperator) -> str:
+    """What an operator declares, for people."""
+    if operator.schema:
+        return operator.schema.text
+    named = "computed" if operator.mutates is None else list(operator.mutates)
+    return f"{operator.name} (mutates_args={named})"
+
+
+def _checked(operator: PyOperator, verdict: Verdict, reason: str) -> Checked:
+    return Checked(short(operator), operator.location, said(operator), verdict, reason)
+
+
+def _judged(
+    operator: PyOperator, answers: Mapping[str, Answer], function: ast.FunctionDef, data: bytes, bare: bool
+) -> PyRow:
+    schema, declares = _declared(operator)
+    if schema is not None:  # by position: a function may call its parameters otherwise
+        pairs = zip(schema.args, answers.values(), strict=False)
+        answers = {arg.name: answer for arg, answer in pairs if arg.type.is_tensor}
+    written = [name for name, answer in answers.items() if answer.kind is Kind.WRITTEN]
+    missing = [name for name in written if name not in (declares or ())]
+    chains = "; ".join(f"'{n}' at {answers[n].chain[0][0]}:{answers[n].chain[0][1]}" for n in missing)
+    if declares is None:
+        what = "the schema does not parse" if operator.schema else "mutates_args is not written as a constant"
+        message = f"{what}, and it is seen to write {chains}: see by hand that this is declared"
+        finding = Finding("SP002", operator.location, short(operator), message, Severity.WARNING) if missing else None
+        return PyRow(operator, _checked(operator, Verdict.UNKNOWN, what), finding)
+    if missing:
+        reason = f"writes {', '.join(map(repr, missing))} undeclared" + (
+            f"; only {', '.join(map(repr, declares))} declared" if declares else ""
+        )
+        edits: tuple[Edit, ...] = ()
+        message = f"{reason}: {chains}"
+        try:
+            if operator.schema and schema:
+                edits = pyedits.annotated(schema, operator.schema, (*declares, *missing), bare=bare)
+            else:
+                _tensors(function, missing)
+                edits = pyedits.named(data, operator.mutates_span, missing)
+        except Unreadable as why:
+            message += f" (to be put right by hand: {why})"
+        code = "SP102" if declares else "SP101"
+        finding = Finding(code, operator.location, short(operator), message, Severity.ERROR, edits)
+        return PyRow(operator, _checked(operator, Verdict.WRONG, reason), finding, (*declares, *missing))
+    unknown = [(name, a) for name, a in answers.items() if a.kind is Kind.UNKNOWN and name not in declares]
+    if unknown:
+        return PyRow(operator, _checked(operator, Verdict.UNKNOWN, f"'{unknown[0][0]}': {unknown[0][1].reason}"))
+    return PyRow(operator, _checked(operator, Verdict.RIGHT, "declares what is seen to be written"))
+
+
+def _tensors(function: ast.FunctionDef, names: Iterable[str]) -> None:
+    """Raises Unreadable where torch would not take one of these parameters in mutates_args: only tensors may be."""
+    every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    kinds = {a.arg: ast.unparse(a.annotation) for a in every if a.annotation}
+    for name in names:
+        if "Tensor" not in kinds.get(name, "Tensor"):
+            raise Unreadable(f"'{name}' is a {kinds[name]}, and torch takes only tensors in mutates_args")
+
+
+def fakes(python: Python, operators: Iterable[Operator]) -> list[Finding]:
+    """Operators of C++ without a fake, and fakes that take something else than their schema says."""
+    by_name: dict[str, list[Fake]] = {}
+    perhaps = set[str]().union(*(source.perhaps for source in python.sources))
+    for source in python.sources:
+        for fake in source.fakes:
+            name = fake.name.partition(".")[0]
+            for key in {name, name.rpartition("::")[2]}:
+                by_name.setdefault(key, []).append(fake)
+    found: list[Finding] = []
+    for operator in (one for one in operators if one.written):
+        name = operator.schema.name.rpartition("::")[2]
+        full = f"{operator.namespace}::{name}"
+        mine = by_name.get(full) or ([] if operator.namespace else by_name.get(name, []))
+        composite = any("Composite" in i.key for i in operator.implementations)
+        # torch makes one itself for an operator that only writes and says so.
+        trivial = bool(operator.schema.writes) and not operator.schema.returns
+        if not (mine or operator.fakes or composite or trivial or name in perhaps) and python.files:
+            message = "no fake: torch.compile cannot trace a call of it (torch.library.register_fake)"
+            found.append(Finding("SP107", operator.location, operator.op, message, Severity.WARNING))
+        if len({fake.name for fake in mine}) == 1:  # else they may be those of several operators of one name
+            found += [finding for fake in mine for finding in _compare(operator, fake)]
+    return found
+
+
+def _compare(operator: Operator, fake: Fake) -> list[Finding]:
+    """A fake with other parameters fails when it is called; one with other defaults answers for another call."""
+    schema = operator.schema
+    if fake.parameters is None or any(name == "*" for name, _ in fake.parameters) or operator.schema.overload:
+        return []
+    needed = sum(default is None for _, default in fake.parameters)
+    where, op = fake.location, operator.op
+    if not needed <= len(schema.args) <= len(fake.parameters):
+        takes = f"{needed} to {len(fake.parameters)}" if needed < len(fake.parameters) else str(needed)
+        message = f"the fake takes {takes} arguments, the schema at {operator.location} has {len(schema.args)}"
+        # torch does not hand on what is as it is by default.
+        often = all(arg.default is not None for arg in schema.args[len(fake.parameters) :])
+        if often and needed <= len(schema.args):
+            message += f": a call that gives '{schema.args[len(fake.parameters)].name}' fails"
+            return [Finding("SP108", where, op, message, Severity.WARNING)]
+        return [Finding("SP108", where, op, message)]
+    found = []
+    for arg, (name, default) in zip(schema.args, fake.parameters, strict=False):
+        if arg.name == name and arg.default is not None and default is not None and not _same(arg.default, default):
+            message = f"'{name}' is {default} by default in the fake, {arg.default} in the schema"
+            found.append(
+                Finding("SP108", Location(where.path, where.line, where.column), op, message, Severity.WARNING)
+            )
+    return found
+
+
+def _same(first: str, second: str) -> bool:
+    """Whether two defaults are one value, as far as their spelling tells."""
+    plain = [text.strip().strip("\"'").replace(" ", "") for text in (first, second)]
+    try:
+        return float(plain[0]) == float(plain[1])
+    except ValueError:
+        names = {"True": "1", "False": "0", "true": "1", "false": "0"}
+        return names.get(plain[0], plain[0]).lower() == names.get(plain[1], plain[1]).lower() or "." in plain[1]

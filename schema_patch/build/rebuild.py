@@ -1,0 +1,246 @@
+"""A source tree -> a verified wheel of it with right schemas. Works on copies; the tree that is given is only read.
+
+Knows the order of the work: copy, patch, build (wheelbuild.py), verify, and only then put the wheel where it was asked
+for, with a record of it (buildrecord.py). With a control, the tree as it is is built by the same toolchain too, and may
+differ in its schemas alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from . import wheelbuild
+from schema_patch.source import patch, tree
+from schema_patch.text import diff as difftext, files, journal
+from schema_patch.verify import compare, provenance, survey
+from schema_patch.schemas.annotate import Returns
+from schema_patch.text.files import SKIPPED
+from schema_patch.verify.gather import gather
+from schema_patch.model import Checked, Finding, Location, Report, ToolError
+from schema_patch.source.patch import Unit
+from schema_patch.schemas.table import Table
+from .wheelbuild import Progress, Settings
+
+Watch = Callable[[str], AbstractContextManager[Progress]]
+
+# What earlier builds left, and what is no source: anywhere in a tree, and at its top.
+IGNORED = (*SKIPPED, "*.egg-info", "*.pyc", "*.o", "*.so", "*.whl", journal.NAME)
+IGNORED_AT_TOP = {"build", "dist"}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is asked for. `devices`: what device code must run on; empty where there is none."""
+
+    source: Path
+    out: Path
+    returns: Returns
+    settings: Settings
+    devices: tuple[str, ...] = ()
+    control: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """What was done to a copy. `changes`: operator, schema before, schema after."""
+
+    files: tuple[str, ...]
+    diff: bytes
+    changes: tuple[tuple[str, str, str], ...]
+    units: tuple[Unit, ...]
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.diff).hexdigest()
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The operators of the tree that the table knows."""
+        return tuple(sorted({o.schema.op for unit in self.units for o in unit.operators if o.effect}))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How far it came: `report` is what was judged last; there are wheels only where it is clean."""
+
+    made: Patch
+    report: Report
+    digest: str
+    wheel: Path | None = None
+    control: Path | None = None
+
+
+def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
+    """The whole course but for putting the results in place. Raises ToolError where it cannot go on."""
+    root = work / "patched" / job.source.resolve().name
+    copy(job.source, root, job.out)
+    digest = digest_of(root)
+    made, report = annotate(root, job.returns, table)
+    names = {str(root): str(job.source), f"{work}/wheel/": ""}
+    report = renamed(report, names)
+    if job.control and report and not made.changes:
+        raise ToolError(
+            "nothing to patch, so no control differs from it: take the marks away with `strip`", str(job.source)
+        )
+    if not report:
+        return Result(made, report, digest)
+    with watch("building") as progress:
+        wheel = _build(root, work / "wheel", job.out / "build.log", job.settings, progress)
+    with watch("verifying") as progress:
+        report = renamed(verify(wheel, made, job.devices, table, progress), names)
+    if not report or not job.control:
+        return Result(made, report, digest, wheel if report else None)
+    root = work / "control" / job.source.resolve().name
+    copy(job.source, root, job.out)
+    with watch("building the control") as progress:
+        control = _build(root, work / "control-wheel", job.out / "control.log", job.settings, progress)
+    difference = same_but_schemas(wheel, control, job.returns)
+    if not difference:
+        return Result(made, difference, digest)
+    return Result(made, report, digest, wheel, control)
+
+
+def publish(result: Result, out: Path, record: bytes) -> list[Path]:
+    """Moves the wheels to where they were asked for; the record last, so that what it names is there."""
+    assert result.wheel is not None
+    moves = [(result.wheel, out / result.wheel.name)]
+    if result.control:
+        (out / "control").mkdir(exist_ok=True)
+        moves.append((result.control, out / "control" / result.control.name))
+    try:
+        for wheel, target in moves:
+            os.replace(wheel, target)
+    except OSError as error:
+        raise ToolError(f"cannot be written: {error.strerror}", str(error.filename2)) from error
+    files.write(out / "patch.diff", result.made.diff)
+    files.write(out / "build.json", record)
+    return [target for _, target in moves]
+
+
+@contextmanager
+def workspace(out: Path) -> Iterator[Path]:
+    """A folder beside the results, so that they are moved, not copied; gone afterwards, however it ends."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=".rebuild-", dir=out.resolve()))
+    except OSError as error:
+        raise ToolError(f"cannot be written to: {error.strerror}", str(out)) from error
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def copy(source: Path, target: Path, out: Path) -> None:
+    """Copies a tree without what earlier builds left in it. Raises ToolError."""
+    if not any((source / name).is_file() for name in ("setup.py", "pyproject.toml")):
+        raise ToolError("expected a Python project, found neither setup.py nor pyproject.toml", str(source))
+    ignored, results = shutil.ignore_patterns(*IGNORED), out.resolve()
+
+    def skip(folder: str, names: list[str]) -> set[str]:
+        here = Path(folder).resolve()
+        at_top = IGNORED_AT_TOP if here == source.resolve() else set()
+        return {*ignored(folder, names), *at_top} | {name for name in names if here / name == results}
+
+    try:
+        shutil.copytree(source, target, symlinks=True, ignore=skip)
+    except shutil.Error as error:
+        failed, _, why = error.args[0][0]
+        raise ToolError(f"cannot be copied: {why}", str(failed)) from error
+    except OSError as error:
+        raise ToolError(f"cannot be copied: {error.strerror}", str(error.filename)) from error
+
+
+def annotate(root: Path, returns: Returns, table: Table) -> tuple[Patch, Report]:
+    """Patches a copy in place and judges what it then is. Raises ToolError where a file cannot be written."""
+    units, errors = tree.read([str(root)], table)
+    plan = patch.annotate_all(units, table, returns)
+    errors = [*errors, *plan.errors, *(tree.write(plan, str(root), []) if plan.files else ())]
+    after = tuple(tree.read([str(root)], table)[0])
+    python = tree.plan_python(str(root), patch.gone(after, (), units))
+    errors = [*errors, *python.errors, *(tree.write(python, str(root), []) if python.files else ())]
+    (root / journal.NAME).unlink(missing_ok=True)  # the copy is not reverted, and a wheel must not hold it
+    planned = [*plan.files, *python.files]
+    names = {one.file.path: os.path.relpath(one.file.path, root) for one in planned}
+    planned.sort(key=lambda one: names[one.file.path])
+    done = Patch(
+        files=tuple(names[one.file.path] for one in planned),
+        diff=b"".join(difftext.unified(one.file.data, one.new, names[one.file.path]) for one in planned),
+        changes=tuple((c.op, _line(c.before), _line(c.after)) for one in planned for c in one.changes),
+        units=after,
+    )
+    report = patch.report(after, (), errors)
+    return done, replace(report, findings=(*report.findings, *python.left))
+
+
+def verify(wheel: Path, made: Patch, devices: Sequence[str], table: Table, progress: Progress) -> Report:
+    """Judges a wheel: every known operator of the source is in it, right, as the source has it, and with code for the
+    devices."""
+    report, found = survey.survey_and_facts(
+        [str(wheel)], require=made.known, devices=devices, table=table, progress=progress, expect=progress.expect
+    )
+    registered = [
+        provenance.Registered(operator.schema, operator.key[0] or "", operator.registration.location)
+        for unit in made.units
+        for operator in unit.operators
+    ]
+    told = list(provenance.check(found.judged, registered))
+    # A tree may hold registrations that its setup.py does not build; only the known operators must be in the wheel.
+    findings = [row for row in told if isinstance(row, Finding) and (row.code != "SP211" or row.op in made.known)]
+    return replace(
+        report,
+        checked=(*report.checked, *(row for row in told if isinstance(row, Checked))),
+        findings=(*report.findings, *findings),
+    )
+
+
+def same_but_schemas(patched: Path, control: Path, returns: Returns) -> Report:
+    """Compares two wheels, which may differ in schemas alone; where functions are wrapped (void), in symbols too."""
+    ours, older = (gather([str(wheel)], deep=True) for wheel in (patched, control))
+    expect = ["schemas", *(["symbols"] if returns is Returns.VOID else [])]
+    return compare.compare(ours.by_key(), older.by_key(), expect=expect, errors=[*ours.errors, *older.errors])
+
+
+def renamed(report: Report, names: Mapping[str, str]) -> Report:
+    """A report that speaks of paths as the user knows them, and not of the workspace, which is gone when it is read."""
+
+    def text(value: str) -> str:
+        for old, new in names.items():
+            value = value.replace(old, new)
+        return value
+
+    def place(where: Location) -> Location:
+        return replace(where, path=text(where.path))
+
+    return replace(
+        report,
+        checked=tuple(replace(row, location=place(row.location), reason=text(row.reason)) for row in report.checked),
+        findings=tuple(replace(f, location=place(f.location), message=text(f.message)) for f in report.findings),
+        errors=tuple(ToolError(text(e.message), place(e.where) if e.where else None) for e in report.errors),
+    )
+
+
+def digest_of(root: Path) -> str:
+    """A SHA-256 over the names and bytes of all files of a tree, in order."""
+    whole = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            whole.update(f"{content}  {path.relative_to(root)}\n".encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()
+
+
+def _build(source: Path, into: Path, log: Path, settings: Settings, progress: Progress) -> Path:
+    into.mkdir()
+    return wheelbuild.build(source, into, log, settings, progress)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

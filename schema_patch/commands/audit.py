@@ -1,0 +1,107 @@
+"""The command `audit`. Prints like cli.py, which it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from schema_patch.model import Report, ToolError, Verdict
+from schema_patch.report.console import FORMAT, STRICT, progress, show, show_errors
+from schema_patch.report.console import strict as strict_report
+
+if TYPE_CHECKING:
+    from schema_patch.audit.judge import Audit, InferredTable
+    from schema_patch.audit.python import PyRow
+    from schema_patch.source.patch import Plan
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--baseline", metavar="FILE", help="Accept the findings that this file lists; only new ones count.")
+@click.option("--write-baseline", metavar="FILE", help="Accept what is found now: write it there.")
+@click.option("--no-cache", is_flag=True, help="Read every file anew, and remember nothing.")
+@STRICT
+@FORMAT
+def audit(
+    paths: tuple[str, ...], baseline: str | None, write_baseline: str | None, no_cache: bool, strict: bool, form: str
+) -> int:
+    """Infer from C++ what each operator writes and returns, and compare its schema. Writes nothing.
+
+    Each finding comes with the chain of places from the argument to the store. What could not be followed is unknown,
+    never a finding; --strict lists it, and counts warnings. A comment `// schema-patch: ignore[SP101] why` above an
+    operator's registration accepts a finding.
+    """
+    from schema_patch.audit import judge as work
+    from schema_patch.audit import suppress
+
+    with progress("auditing") as step:
+        result = work.audit(paths, step, cached=not no_cache)
+    report = strict_report(work.report(result), strict)
+    kept, suppressed = suppress.apply(report.findings, result.sources)
+    report = replace(report, findings=tuple(kept))
+    if write_baseline:
+        Path(write_baseline).write_bytes(suppress.write(report.failed, write_baseline))
+        click.echo(f"accepted in {write_baseline}: {len(report.failed)} of {len(report.findings)} findings", err=True)
+        show_errors(report.errors)
+        return 2 if report.exit_code == 2 else 0
+    if baseline:
+        report = _against(report, baseline)
+    if suppressed:
+        click.echo(f"{suppressed} suppressed by comments", err=True)
+    if form == "text" and strict:
+        _unknown(result)
+    silent = () if strict else (Verdict.NEEDS_GUARD,)
+    shown = report if strict or form != "text" else replace(report, findings=report.failed)
+    return show(shown, form, quiet=set(silent))
+
+
+def inferred(paths: tuple[str, ...]) -> InferredTable:
+    """The operator table with what an audit of these trees infers: for `apply --infer`."""
+    from schema_patch.audit import judge as work
+    from schema_patch.schemas import table
+
+    with progress("auditing") as step:
+        return work.inferred_table(table.load(), work.audit(paths, step))
+
+
+def plan_python(path: str, known: InferredTable, ops: Collection[str]) -> Plan:
+    """New bytes for the Python files at a path that register operators and do not declare what these write."""
+    from schema_patch.audit import apply
+
+    return apply.plan(path, known.written, ops)
+
+
+def python_rows(paths: Iterable[str], known: InferredTable, ops: Collection[str]) -> list[PyRow]:
+    """The operators that Python files at these paths register, judged as the files stand."""
+    from schema_patch.audit import python
+
+    rows = python.judge(python.gather(paths, lambda _: None), known.written)
+    return [row for row in rows if not ops or row.checked.op in ops]
+
+
+def _against(report: Report, baseline: str) -> Report:
+    """The report without what the baseline accepts; an entry that is found no more is said so."""
+    from schema_patch.audit import suppress
+
+    try:
+        data = Path(baseline).read_bytes()
+    except OSError as error:
+        raise ToolError(f"cannot read the baseline: {error.strerror}", baseline) from error
+    kept, gone = suppress.new(report.findings, data, baseline)
+    for entry in gone:
+        click.echo(f"{baseline}: {entry.code} {entry.op} in {entry.path} is found no more: take it out", err=True)
+    click.echo(f"{len(report.findings) - len(kept)} findings accepted by {baseline}", err=True)
+    return replace(report, findings=tuple(kept))
+
+
+def _unknown(result: Audit) -> None:
+    from schema_patch.inference.infer import Kind
+
+    for row in result.rows:
+        for answer in row.inferred.answers:
+            if answer.kind is Kind.UNKNOWN:
+                click.echo(f"{row.operator.location}: unknown: {row.operator.op}: '{answer.name}' {answer.reason}")

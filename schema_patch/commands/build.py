@@ -1,0 +1,180 @@
+"""The commands `doctor` and `rebuild`. Print like cli.py, which they belong to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from schema_patch.model import Severity, Verdict
+from schema_patch.report import console
+
+if TYPE_CHECKING:
+    from schema_patch.build.doctor import Line
+    from schema_patch.build.toolchain import Facts
+
+PYTHON = click.option(
+    "--python",
+    default=sys.executable,
+    metavar="PROGRAM",
+    help="The interpreter whose torch is built against  [default: the one that runs this].",
+)
+PURPOSE = click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["auto", "xpu", "host"]),
+    default="auto",
+    show_default=True,
+    help="xpu: SYCL extensions by icpx. host: C++ extensions by g++.",
+)
+MARKS = {"error": "✗", "warning": "!", "note": "✓"}
+
+
+@click.command()
+@PYTHON
+@PURPOSE
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def doctor(python: str, purpose: str, form: str) -> int:
+    """Look at the toolchain before an hour is lost: what is installed, what is wrong, what fixes it.
+
+    Exit codes: 0 nothing in the way, 1 a build would fail or give a wrong library, 2 the interpreter cannot be asked.
+    """
+    from schema_patch.build import doctor as checks
+    from schema_patch.build import toolchain
+    from schema_patch.schemas import table
+
+    with console.progress("looking at compilers and caches"):
+        facts = toolchain.gather(python, os.environ, sorted(table.load().all_namespaces))
+    purpose = checks.purpose_of(facts) if purpose == "auto" else purpose
+    lines = checks.examine(facts, purpose)
+    if form == "json":
+        click.echo(_json(facts, purpose, lines))
+    else:
+        click.echo(f"for {purpose}, with {facts.interpreter.executable} (Python {facts.interpreter.version})")
+        show(lines)
+    return 1 if refusals(lines) else 0
+
+
+def show(lines: Sequence[Line], *, err: bool = False) -> None:
+    """Each line: what was found, why it matters, what fixes it."""
+    colours = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "green"}
+    for line in lines:
+        mark = click.style(MARKS[line.severity.value], fg=colours[line.severity])
+        click.echo(f"{mark} {line.check}: {line.found}", err=err)
+        if line.why:
+            click.echo(f"    why: {line.why}", err=err)
+        if line.fix:
+            click.echo(f"    fix: {line.fix}", err=err)
+
+
+def refusals(lines: Sequence[Line]) -> list[Line]:
+    return [line for line in lines if line.severity is Severity.ERROR]
+
+
+def _json(facts: Facts, purpose: str, lines: Sequence[Line]) -> str:
+    import msgspec
+
+    document = {"version": 1, "for": purpose, "lines": lines, "facts": facts}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+
+
+@click.command()
+@click.argument("source", metavar="TREE", type=click.Path(exists=True, file_okay=False))
+@click.option("--out", default="rebuilt", show_default=True, metavar="DIR", help="Where the wheel goes, once verified.")
+@click.option(
+    "--returns",
+    type=click.Choice(["alias", "void"]),
+    default="alias",
+    show_default=True,
+    help="What an operator that hands its output back returns: see `apply`.",
+)
+@click.option(
+    "--arch", metavar="DEVICE", help="What an xpu build compiles for, as TORCH_XPU_ARCH_LIST  [default: bmg]."
+)
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Compilers at once  [default: what memory allows].")
+@click.option("--control", is_flag=True, help="Also build the tree as it is, by the same toolchain: DIR/control.")
+@PYTHON
+@PURPOSE
+def rebuild(
+    source: str, out: str, returns: str, arch: str | None, jobs: int | None, control: bool, python: str, purpose: str
+) -> int:
+    """Patch a copy of TREE, build its wheel, verify the wheel, and only then put it into DIR.
+
+    TREE is only read. DIR gets the wheel, build.json (what went in and came out), patch.diff and build.log; the log is
+    kept whatever happens. Exit codes: 0 verified, 1 the wheel is not what it should be, 2 could not be built.
+    """
+    from schema_patch.build import rebuild as course
+    from schema_patch.build import record, toolchain
+    from schema_patch.build.wheelbuild import Settings
+    from schema_patch.schemas import table
+    from schema_patch.schemas.annotate import Returns
+
+    tree, results = Path(source), Path(out)
+    facts, purpose, refused = _equipped(tree, python, purpose, arch, jobs)
+    if refused:
+        message = f"nothing was built: what is marked {MARKS['error']} is in the way of a build for {purpose}"
+        click.echo(message, err=True)
+        return 2
+    given = facts.environment["TORCH_XPU_ARCH_LIST"] if purpose == "xpu" else ""
+    commit = record.commit(tree)
+    job = course.Job(
+        source=tree,
+        out=results,
+        returns=Returns(returns),
+        settings=Settings(
+            python=python,
+            scripts=facts.interpreter.scripts,
+            jobs=int(facts.environment["MAX_JOBS"]),
+            epoch=record.epoch(commit, os.environ),
+            arch=given,
+            prefix=facts.interpreter.prefix,
+            libraries=toolchain.compiler_libraries(facts) if purpose == "xpu" else "",
+        ),
+        devices=console.split([given]),
+        control=control,
+    )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a CI sends must end the compilers as ctrl-C does
+    with course.workspace(results) as work:
+        result = course.run(job, work, table.load(), _watch)
+        # A library's findings are all of one place: where one counts, none is left out.
+        code = console.show(result.report, "text", quiet={Verdict.NEEDS_GUARD} if result.report else ())
+        if result.wheel:
+            for path in course.publish(result, results, record.record(job, result, facts, purpose, commit)):
+                click.echo(path)
+        else:
+            click.echo(f"no wheel: see above, and the log in {results}", err=True)
+    return code
+
+
+def _equipped(
+    tree: Path, python: str, purpose: str, arch: str | None, jobs: int | None
+) -> tuple[Facts, str, Sequence[Line]]:
+    """What the build will meet, what it is for, and what stands in its way; shows what doctor would of the latter."""
+    import msgspec
+
+    from schema_patch.build import doctor as checks
+    from schema_patch.build import toolchain
+
+    arch = arch or os.environ.get("TORCH_XPU_ARCH_LIST") or checks.toolchain().arch
+    facts = toolchain.gather(python, {**os.environ, "TORCH_XPU_ARCH_LIST": arch})
+    if purpose == "auto":
+        sycl = any(b"SyclExtension" in path.read_bytes() for path in tree.glob("setup*.py"))
+        purpose = "xpu" if sycl or checks.purpose_of(facts) == "xpu" else "host"
+    number = str(jobs or os.environ.get("MAX_JOBS") or checks.fitting_jobs(facts, purpose))
+    facts = msgspec.structs.replace(facts, environment={**facts.environment, "MAX_JOBS": number})
+    lines = checks.examine(facts, purpose)
+    show([line for line in lines if line.severity is not Severity.NOTE], err=True)
+    return facts, purpose, refusals(lines)
+
+
+@contextmanager
+def _watch(verb: str) -> Iterator[console.Steps]:
+    click.echo(f"{verb} …", err=True)
+    with console.progress(verb) as steps:
+        yield steps

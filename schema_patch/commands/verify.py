@@ -1,0 +1,185 @@
+"""The command `verify-schemas`. Prints through console.py; belongs to cli.py."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from schema_patch import __version__
+from schema_patch.model import Checked, Finding, Report, ToolError
+from schema_patch.report import console
+from schema_patch.report.console import FORMAT, STRICT, Steps, split
+
+if TYPE_CHECKING:
+    from schema_patch.verify.gather import Gathered
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="NAME",
+    help="Fail unless this operator is present and right (repeat, or commas).",
+)
+@click.option("--sycl", metavar="MAJOR", help="The libsycl.so major version that binaries must need [default: 8].")
+@click.option(
+    "--target",
+    multiple=True,
+    metavar="DEVICE",
+    help="Fail unless every kernel has code for this device, or SPIR-V: bmg-g31, pvc, 20.2, bmg … (repeat, or commas).",
+)
+@click.option(
+    "--against",
+    metavar="OLDER",
+    help="Only compare: what differs from this older build. Exit code 0 if nothing does, 1 if something does.",
+)
+@click.option(
+    "--expect",
+    multiple=True,
+    metavar="KIND",
+    help="With --against: meant (schemas, operators, kernels, targets, runtime, symbols, libraries).",
+)
+@click.option("--source", metavar="DIR", help="Hold the schemas against those that this C++ tree registers.")
+@click.option("--parity", is_flag=True, help="Also run what was found against references (python -m esimd_ops check).")
+@click.option(
+    "--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True, help="With --parity: where to run."
+)
+@click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
+@click.option("--github", is_flag=True, help="Also print findings as annotations for GitHub Actions.")
+@click.option("--output", "-o", metavar="FILE", help="Write the report here, and a text to stdout.")
+@STRICT
+@FORMAT
+@click.version_option(__version__)
+def verify_schemas(
+    paths: tuple[str, ...],
+    require: tuple[str, ...],
+    sycl: str | None,
+    target: tuple[str, ...],
+    against: str | None,
+    expect: tuple[str, ...],
+    source: str | None,
+    parity: bool,
+    device: str,
+    include_all: bool,
+    github: bool,
+    output: str | None,
+    strict: bool,
+    form: str,
+) -> int:
+    """Judge the operators in installed binaries. Loads and runs nothing, but for --parity, and that in a child process.
+
+    PATH is site-packages, a directory, a wheel, a library, an sdist, an image as `docker save` or OCI writes it, or `-`
+    for any of them on standard input. Exit codes: 0 clean, 1 findings, 2 could not run, or nothing was verified.
+    """
+    from schema_patch.report import text as render
+
+    summary = ""
+    with console.progress("reading") as step:
+        if against and parity:
+            raise click.UsageError("--parity runs what one build computes; leave out --against")
+        if against:
+            report, summary = _compare(paths, against, split(expect), include_all, step)
+        else:
+            asked = (split(require), sycl, split(target), source, device if parity else None)
+            report = _survey(paths, *asked, include_all, step)
+    report = console.strict(report, strict)
+    title = f"verify-schemas {' '.join(paths)}"
+    if github:
+        annotations = render.github(report)
+        click.echo(annotations, nl=bool(annotations))
+    if output:
+        _write(output, console.render(report, form, title=title) or render.text(report) + "\n")
+        form = "text"
+    return console.show(report, form, summary=summary, title=title)
+
+
+def _survey(
+    paths: tuple[str, ...],
+    require: tuple[str, ...],
+    sycl: str | None,
+    devices: tuple[str, ...],
+    source: str | None,
+    parity_device: str | None,
+    include_all: bool,
+    step: Steps,
+) -> Report:
+    from schema_patch.installed import caches
+    from schema_patch.schemas import table
+    from schema_patch.verify import parity, survey
+
+    report, found = survey.survey_and_facts(
+        paths, require=require, sycl=sycl, devices=devices, include_all=include_all, progress=step, expect=step.expect
+    )
+    if source:
+        told, errors = _provenance(found, source, step)
+        report = _joined(
+            report,
+            Report(
+                tuple(row for row in told if isinstance(row, Checked)),
+                tuple(row for row in told if isinstance(row, Finding)),
+                tuple(errors),
+            ),
+        )
+    report = _joined(
+        report, Report(findings=tuple(caches.stale(report.checked, table.load().all_namespaces, os.environ)))
+    )
+    if parity_device:
+        for more in parity.check(found.judged, table.load(), parity_device, step):
+            report = _joined(report, more)
+    return report
+
+
+def _joined(report: Report, more: Report) -> Report:
+    from dataclasses import replace
+
+    return replace(
+        report,
+        checked=(*report.checked, *more.checked),
+        findings=(*report.findings, *more.findings),
+        errors=(*report.errors, *more.errors),
+    )
+
+
+def _provenance(found: Gathered, source: str, step: Steps) -> tuple[list[Finding | Checked], list[ToolError]]:
+    from schema_patch.schemas import table
+    from schema_patch.source import tree
+    from schema_patch.verify import provenance
+
+    units, errors = tree.read([source], table.load(), step)
+    registered = [
+        provenance.Registered(operator.schema, operator.key[0] or "", operator.registration.location)
+        for unit in units
+        for operator in unit.operators
+    ]
+    if not registered and not errors:
+        errors = [ToolError("expected C++ that registers operators, found none", source)]
+    return list(provenance.check(found.judged, registered)), errors
+
+
+def _compare(
+    paths: tuple[str, ...], against: str, expect: tuple[str, ...], include_all: bool, step: Steps
+) -> tuple[Report, str]:
+    from schema_patch.verify import compare
+    from schema_patch.verify.gather import gather
+
+    kinds = [kind.value for kind in compare.Kind]
+    for word in expect:
+        if word not in kinds:
+            raise click.BadParameter(f"{word} is none of {', '.join(kinds)}", param_hint="--expect")
+    ours, older = (
+        gather(side, include_all=include_all, deep=True, progress=step, expect=step.expect)
+        for side in (paths, [against])
+    )
+    report = compare.compare(ours.by_key(), older.by_key(), expect=expect, errors=[*ours.errors, *older.errors])
+    return report, compare.summary(report)
+
+
+def _write(path: str, text: str) -> None:
+    from pathlib import Path
+
+    from schema_patch.text import files
+
+    files.write(Path(os.path.realpath(path)), text.encode("utf-8", "surrogateescape"), path)

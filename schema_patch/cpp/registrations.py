@@ -1,0 +1,359 @@
+"""C++ bytes -> the operator registrations in them, mapped to file bytes. The only door to tree-sitter.
+
+Knows how PyTorch libraries register operators; knows no schema grammar, no policy, no file. What it cannot map to bytes
+it reports as a Problem; it never guesses.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+import tree_sitter_cpp
+from tree_sitter import Language, Node, Parser
+
+from schema_patch.model import Location, Span
+
+from . import literals
+from .literals import MappedText, Unreadable
+from .registered import Implementation, Problem, Registration, Source, Unwritten
+
+BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
+BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
+LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
+CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
+SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\([^;]{0,4000}?->", re.DOTALL)
+DISPATCH_KEY = re.compile(r"(?:\bk|DispatchKey::)([A-Z]\w*)")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+WHOLE = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*)*[,)]", re.DOTALL)  # what stands behind the whole text of an argument
+
+# Jinja is no C++ yet; what it makes is what can be read.
+TEMPLATE = "not read: the file is a template; check what it makes"
+
+# Wrappers whose first argument is the schema or the operator's name, and wrappers around an implementation.
+TEXT_WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
+FUNCTION_WRAPPERS = frozenset({"TORCH_FN", "torch::dispatch", "c10::dispatch", "dispatch", "torch::CppFunction"})
+FUNCTION_NODES = frozenset(
+    {"identifier", "qualified_identifier", "pointer_expression", "template_function", "lambda_expression",
+     "call_expression", "cast_expression", "parenthesized_expression"}
+)  # fmt: skip
+
+
+@dataclass
+class _Found:
+    registrations: list[Registration] = field(default_factory=list)
+    implementations: list[Implementation] = field(default_factory=list)
+    unwritten: list[Unwritten] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    inert: list[Span] = field(default_factory=list)
+
+
+def may_register(source: bytes) -> bool:
+    """A cheap look: could this file register operators?"""
+    block = (b"LIBRARY" in source or b"Library" in source) and (b"def" in source or b"impl" in source)
+    return block or b"RegisterOperators" in source
+
+
+def read(source: bytes, path: str) -> Source:
+    """Every registration in a C++ file, in file order."""
+    reader = _Reader(source, path)
+    reader.read()
+    found = reader.found
+    return Source(
+        tuple(found.registrations), tuple(found.implementations), tuple(found.unwritten), tuple(found.problems),
+        tuple(found.inert), reader.prologue_end(),
+    )  # fmt: skip
+
+
+@cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_cpp.language()))
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def _blank(source: bytes, start: int, end: int) -> bytes:
+    """The same length and lines, without what stands between."""
+    return source[:start] + re.sub(rb"[^\n]", b" ", source[start:end]) + source[end:]
+
+
+class _Reader:
+    def __init__(self, source: bytes, path: str) -> None:
+        self.source = source
+        self.path = path
+        self.lines = [0] + [m.end() for m in re.finditer(b"\n", source)]
+        # tree-sitter knows no line splice with a carriage return; the copy that it sees is of equal length.
+        self.clean = source.replace(b"\\\r\n", b" \\\n")
+        self.root = _parser().parse(self.clean).root_node
+        self.found = _Found()
+
+    def location(self, offset: int) -> Location:
+        line = bisect_right(self.lines, offset)
+        return Location(self.path, line, offset - self.lines[line - 1] + 1)
+
+    def text(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode("latin-1")
+
+    def prologue_end(self) -> int:
+        blocks = [n.start_byte for n in self.root.children if n.type == "function_definition" and self.is_block(n)]
+        first = min(blocks, default=len(self.source))
+        ends = [n.end_byte for n in self.root.children if n.type == "preproc_include" and n.end_byte <= first]
+        return max(ends, default=len(codecs.BOM_UTF8) if self.source.startswith(codecs.BOM_UTF8) else 0)
+
+    def read(self) -> None:
+        covered: list[Span] = []
+        old = b"RegisterOperators" in self.source
+        hidden: list[Span] = []  # comments, literals and macro bodies: what looks like a block there is none
+        for node in _walk(self.root):
+            if node.type == "function_definition" and self.is_block(node):
+                body = node.child_by_field_name("body")
+                if body and self.closes(body):
+                    covered.append(Span(node.start_byte, node.end_byte))
+                    self.read_block(node, body)
+            elif node.type == "function_definition" and (self.declarator(node) or ("",))[0].startswith("PYBIND11_"):
+                self.found.inert.append(Span(node.start_byte, node.end_byte))
+            elif node.type in ("comment", "string_literal", "raw_string_literal", "char_literal"):
+                hidden.append(Span(node.start_byte, node.end_byte))
+                if node.type == "comment":
+                    self.found.inert.append(hidden[-1])
+            elif old and node.type == "call_expression":
+                self.read_old(node)
+            elif node.type in ("preproc_def", "preproc_function_def"):
+                hidden.append(Span(node.start_byte, node.end_byte))
+                self.read_macro(node)
+        for match in BLOCK_IN_TEXT.finditer(self.source):
+            at = match.start(1)
+            if not any(span.start <= at < span.end for span in (*covered, *hidden)):
+                self.read_alone(at)
+        self.found.registrations.sort(key=lambda r: (r.location.line, r.location.column))
+
+    def read_alone(self, at: int) -> None:
+        """A block where the parser stumbled: parse it again with all that stands before it blanked."""
+        for conditionals in (False, True):
+            copy = _blank(self.clean, 0, at)
+            if conditionals:
+                for match in CONDITIONAL.finditer(copy):
+                    copy = _blank(copy, match.start(), match.end())
+            for node in _parser().parse(copy).root_node.children:
+                if node.type == "function_definition" and self.is_block(node) and node.start_byte >= at:
+                    body = node.child_by_field_name("body")
+                    if body and self.closes(body):
+                        self.read_block(node, body)
+                        return
+                    break
+        if b"{%" in self.source:
+            self.problem(at, TEMPLATE)
+        else:
+            message = "expected a whole registration block, found one that does not end: is the file cut?"
+            self.problem(at, message, fatal=True)
+
+    def closes(self, body: Node) -> bool:
+        last = body.children[-1] if body.children else None
+        return last is not None and last.type == "}" and not last.is_missing
+
+    def declarator(self, node: Node) -> tuple[str, str] | None:
+        """Name and parameters of a function definition."""
+        declarator = node.child_by_field_name("declarator")
+        while declarator and declarator.type not in ("function_declarator",):
+            declarator = declarator.child_by_field_name("declarator")
+        if not declarator:
+            return None
+        name, parameters = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("parameters")
+        return (self.text(name), self.text(parameters)[1:-1]) if name and parameters else None
+
+    def is_block(self, node: Node) -> bool:
+        found = self.declarator(node)
+        return bool(found and (BLOCK.fullmatch(found[0]) or LIBRARY_PARAMETER.search(found[1])))
+
+    def read_block(self, node: Node, body: Node) -> None:
+        name, parameters = self.declarator(node) or ("", "")
+        key = ""
+        if BLOCK.fullmatch(name):
+            parts = [part.strip() for part in COMMENT.sub(" ", parameters).split(",")]
+            handle = parts[-1]
+            namespace = None if self.is_macro(parts[0]) else parts[0]
+            key = parts[1] if "IMPL" in name and len(parts) > 2 else ""
+        else:
+            match = LIBRARY_PARAMETER.search(parameters)
+            name, handle, namespace = "Library&", match[1] if match else "", None
+        seen: set[int] = set()
+        for call in _walk(body):
+            if call.type != "call_expression":
+                continue
+            function = call.child_by_field_name("function")
+            method = function.child_by_field_name("field") if function and function.type == "field_expression" else None
+            if (
+                not function
+                or not method
+                or self.text(method) not in ("def", "impl")
+                or self.receiver(function) != handle
+            ):
+                continue
+            seen.add(method.start_byte)
+            arguments = call.child_by_field_name("arguments")
+            items = [n for n in arguments.named_children if n.type != "comment"] if arguments else []
+            if self.text(method) == "def":
+                self.read_def(items, name, namespace)
+            else:
+                self.read_impl(items, namespace, key)
+        # Count again without the tree: a call that it lost must not go unseen.
+        calls = re.compile(rb"\b" + re.escape(handle.encode("latin-1")) + rb"\s*\.\s*(def|impl)\s*\(")
+        hidden = [n for n in _walk(body) if n.type in ("comment", "string_literal", "raw_string_literal")]
+        for found in calls.finditer(self.clean, body.start_byte, body.end_byte):
+            inside = any(n.start_byte <= found.start() < n.end_byte for n in hidden)
+            if found.start(1) not in seen and not inside:
+                text = self.source[found.start() : found.start() + 400].decode("latin-1")
+                self.problem(found.start(), "cannot read this call: the C++ around it does not parse", text)
+
+    def is_macro(self, name: str) -> bool:
+        """By its spelling, or because this file defines it."""
+        defined = re.compile(rb"#\s*define\s+" + re.escape(name.encode("latin-1")) + rb"\b")
+        return not any(c.islower() for c in name) or bool(defined.search(self.source))
+
+    def receiver(self, node: Node) -> str:
+        """The variable at the start of `m.def(...).def(...)`."""
+        argument = node.child_by_field_name("argument")
+        while argument and argument.type in ("call_expression", "field_expression"):
+            field_name = "function" if argument.type == "call_expression" else "argument"
+            argument = argument.child_by_field_name(field_name)
+        return self.text(argument) if argument else ""
+
+    def read_def(self, items: list[Node], macro: str, namespace: str | None) -> None:
+        text = self.mapped(items)
+        if text is None:
+            return
+        where = self.location(items[0].start_byte)
+        function = self.function([n for n in items[1:] if "Tag::" not in self.text(n)])
+        if "(" not in text.text:
+            own, _, name = text.text.strip().rpartition("::")
+            made = self.implementation(name, own or namespace, function) if function else None
+            self.found.unwritten.append(Unwritten(where, own or namespace, text, made))
+            return
+        self.found.registrations.append(Registration(where, macro, namespace, text))
+        if function:
+            self.found.implementations.append(self.implementation(text.text.split("(", 1)[0], namespace, function))
+
+    def read_old(self, call: Node) -> None:
+        """`torch::RegisterOperators().op("ns::name", &function)`, which is older than the blocks."""
+        function, arguments = call.child_by_field_name("function"), call.child_by_field_name("arguments")
+        method = function.child_by_field_name("field") if function and function.type == "field_expression" else None
+        if not function or not arguments or not method or self.text(method) != "op":
+            return
+        if self.receiver(function).rpartition("::")[2] == "RegisterOperators":
+            items = [n for n in arguments.named_children if n.type != "comment"]
+            self.read_def(items, "RegisterOperators", None)
+
+    def read_impl(self, items: list[Node], namespace: str | None, key: str) -> None:
+        text = self.mapped(items)
+        function = self.function(items[1:])
+        # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
+        if items:
+            readable = bool(text and function)
+            words = " ".join(self.text(item) for item in items[1:] if item.type != "lambda_expression")
+            own = DISPATCH_KEY.search(words)
+            key = own[1] if own else key
+            name = text.text if text else ""
+            made = self.implementation(name, namespace, function or items[-1], key, readable=readable)
+            self.found.implementations.append(made)
+
+    def implementation(
+        self, op: str, namespace: str | None, node: Node, key: str = "", *, readable: bool = True
+    ) -> Implementation:
+        kind = self.kind(node) if readable else "other"
+        own, _, name = op.strip().rpartition("::")
+        span = Span(node.start_byte, node.end_byte)
+        where = self.location(node.start_byte)
+        return Implementation(name, own or namespace, where, span, kind, self.text(node), key)
+
+    def kind(self, node: Node) -> str:
+        """Whether the expression is a constant that names a function, a lambda, or something else."""
+        text = self.text(node)
+        before = self.source[: node.start_byte].rstrip()[-1:]
+        if before not in (b",", b"(") or "DispatchKey" in text:
+            return "other"
+        if node.type == "lambda_expression":
+            return "other" if re.search(r"\)\s*mutable\b", text) else "lambda"
+        if node.type == "call_expression":
+            return "function" if text.startswith("static_cast") else "other"
+        name = re.escape(text.encode("latin-1"))
+        if node.type == "identifier" and re.search(
+            rb"\b" + name + rb"\s*=(?!=)|\w[&*\s]+" + name + rb"\s*;", self.source
+        ):
+            return "other"  # a variable: neither a template argument nor, always, a function
+        return "function"
+
+    def function(self, items: list[Node]) -> Node | None:
+        """The expression that names the implementation: the last argument, out of its wrappers."""
+        if not items or items[-1].type not in FUNCTION_NODES:
+            return None
+        node = items[-1]
+        while node.type == "call_expression":
+            function = node.child_by_field_name("function")
+            arguments = node.child_by_field_name("arguments")
+            inside = [n for n in arguments.named_children if n.type != "comment"] if arguments else []
+            if not function or self.text(function) not in FUNCTION_WRAPPERS or not inside:
+                break
+            node = inside[-1]
+        return node
+
+    def mapped(self, items: list[Node]) -> MappedText | None:
+        """The text of a call's first argument; None, and a Problem, where it has none that we can map."""
+        node = items[0] if items else None
+        while node and node.type == "call_expression":
+            function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+            if (
+                not function
+                or not arguments
+                or self.text(function) not in TEXT_WRAPPERS
+                or not arguments.named_children
+            ):
+                break
+            node = next((n for n in arguments.named_children if n.type != "comment"), None)
+        if node is None:
+            return None
+        pieces = [node] if node.type != "concatenated_string" else [n for n in node.children if n.type != "comment"]
+        for piece in pieces:
+            if piece.type not in ("string_literal", "raw_string_literal"):
+                if (
+                    node.type == "concatenated_string"
+                    or node.type == "call_expression"
+                    or b'"' in self.source[node.start_byte : node.end_byte]
+                ):
+                    what = self.text(piece).strip()[:40]
+                    self.problem(
+                        node.start_byte,
+                        f"the text is not made of string literals alone: found {what!r}",
+                        self.text(node),
+                    )
+                return None
+        if not WHOLE.match(self.clean, pieces[-1].end_byte):  # the parser lost what follows, a macro as a rule
+            message = "the text is not made of string literals alone: more follows"
+            self.problem(node.start_byte, message, self.text(node))
+            return None
+        try:
+            return literals.read(self.source, [Span(n.start_byte, n.end_byte) for n in pieces])
+        except Unreadable as error:
+            self.problem(node.start_byte, str(error), self.text(node))
+            return None
+
+    def read_macro(self, node: Node) -> None:
+        value = self.source[node.start_byte : node.end_byte]
+        match = SCHEMA_IN_MACRO.search(value)
+        if match:
+            text = value.decode("latin-1")
+            self.problem(
+                node.start_byte + match.start(), "the schema is written inside a macro: edit the macro by hand", text
+            )
+
+    def problem(self, offset: int, message: str, text: str = "", *, fatal: bool = False) -> None:
+        self.found.problems.append(Problem(self.location(offset), message, text, fatal))

@@ -1,0 +1,203 @@
+"""The headers of an ELF file, proved to be whole: bytes -> Layout.
+
+Knows the ELF64 format, that a copy that broke off ends before a header says, and that what is loaded must lie in a
+segment. Does not know what lies in the parts.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from schema_patch.model import ToolError
+
+MAGIC = b"\x7fELF"
+IDENT = MAGIC + b"\x02\x01\x01"  # 64-bit, little-endian, version 1: what torch is built for
+X86_64 = "x86-64"
+MACHINES = {62: X86_64, 183: "AArch64"}
+FOREIGN = {21: "PowerPC", 22: "S/390", 243: "RISC-V", 247: "BPF", 258: "LoongArch"}
+SHARED, KINDS = 3, (2, 3)  # shared object; executable or shared object
+
+# The structures of the ELF64 specification, field by field.
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SEGMENT = struct.Struct("<IIQQQQQQ")
+SECTION = struct.Struct("<IIQQQQIIQQ")
+PT_LOAD, PT_DYNAMIC, PF_X, PF_W = 1, 2, 1, 2
+SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_NOBITS, SHT_DYNSYM = 0, 2, 3, 8, 11
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
+# Code for devices, in the host's file: its strings are no strings of the host.
+DEVICE_CODE = ("OFFLOAD_DEVICE_CODE", "__CLANG_OFFLOAD_BUNDLE__", ".llvm.offloading", ".nv_fatbin", ".hip_fatbin")
+
+Bytes = bytes | mmap.mmap
+
+
+class ForeignElf(ToolError):
+    """A well-formed ELF file for a machine that torch does not run on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A range of bytes in the file, the address where it is loaded, and what it is called; `kind` of a section."""
+
+    name: str
+    start: int
+    end: int
+    address: int
+    kind: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`literals`: where a compiler puts string literals; `loaded` and `code`: the segments, and those that run.
+
+    `sections` is empty where the file has no section headers; `dynamic` is None where nothing is linked dynamically.
+    """
+
+    machine: str
+    stripped: bool
+    literals: tuple[Part, ...]
+    loaded: tuple[Part, ...]
+    code: tuple[Part, ...]
+    sections: tuple[Part, ...] = ()
+    dynamic: Part | None = None
+
+    def constant(self, data: Bytes, address: int, size: int) -> bytes:
+        """The bytes at an address, or none where nothing is loaded from the file."""
+        at = self.offset(address, size)
+        return b"" if at is None else data[at : at + size]
+
+    def offset(self, address: int, size: int) -> int | None:
+        """Where in the file the bytes at an address are; None where they are not loaded from it."""
+        for part in self.loaded:
+            at = address - part.address + part.start
+            if part.start <= at and at + size <= part.end:
+                return at
+        return None
+
+    def named(self, name: str) -> Part | None:
+        return next((part for part in self.sections if part.name == name), None)
+
+    def device_code(self) -> tuple[Part, ...]:
+        return tuple(part for part in self.sections if part.name.startswith(DEVICE_CODE) and part.end > part.start)
+
+
+def broken(expected: str, found: str, where: str) -> ToolError:
+    """The error for a file that is damaged or cut."""
+    return ToolError(f"not a whole ELF file: expected {expected}, found {found}; build or install it again", where)
+
+
+def prove_whole(data: Bytes, where: str) -> Layout:
+    """Holds every range that the headers name against the file's size. Raises ToolError for the first beyond it."""
+    if len(data) < HEADER.size:
+        raise broken(f"the {HEADER.size} bytes of its header", f"{len(data)} bytes", where)
+    ident, kind, machine, version, _, phoff, shoff, _, ehsize, phentsize, phnum, shentsize, shnum, shstrndx = (
+        HEADER.unpack_from(data)
+    )
+    if not ident.startswith(IDENT):
+        raise _foreign_or_broken(data, where)
+    if machine in FOREIGN:
+        raise ForeignElf(f"expected machine {' or '.join(MACHINES.values())}, found {FOREIGN[machine]}", where)
+    if machine not in MACHINES or kind not in KINDS:
+        raise broken("a shared object of a known machine", f"ELF type {kind}, machine {machine}", where)
+    if (version, ehsize, phentsize) != (1, HEADER.size, SEGMENT.size):
+        raise broken("the header sizes of ELF64", f"version {version}, sizes {ehsize} and {phentsize}", where)
+    segments = _segments(data, phoff, phnum, where)
+    if kind == SHARED and [segment[0] for segment in segments].count(PT_DYNAMIC) != 1:
+        raise broken("one dynamic segment", f"segments of types {[segment[0] for segment in segments]}", where)
+
+    loads = [(f"segment {i}", segment) for i, segment in enumerate(segments) if segment[0] == PT_LOAD]
+    loaded = [Part(name, s[2], s[2] + s[5], s[3]) for name, s in loads]
+    code = [part for part, (_, s) in zip(loaded, loads, strict=True) if s[1] & PF_X]
+    dynamic = next((Part("dynamic", s[2], s[2] + s[5], s[3]) for s in segments if s[0] == PT_DYNAMIC), None)
+    named: list[Part] = []
+    if shoff or shnum:
+        if shentsize != SECTION.size or not 0 < shstrndx < shnum:
+            found = f"entries of {shentsize} bytes, names in {shstrndx} of {shnum}"
+            raise broken("a section header table", found, where)
+        sections = _sections(data, shoff, shnum, where)
+        named = _named(data, sections, shstrndx, where)
+        literals = _literals(sections, named, loaded, where)
+        stripped = all(section[1] != SHT_SYMTAB for section in sections)
+    else:  # sstrip took the section headers: what the loader maps is all there is
+        literals = [part for part, (_, s) in zip(loaded, loads, strict=True) if not s[1] & PF_W]
+        stripped = True
+    return Layout(MACHINES[machine], stripped, tuple(literals), tuple(loaded), tuple(code), tuple(named), dynamic)
+
+
+def _foreign_or_broken(data: Bytes, where: str) -> ToolError:
+    """A header of another class or byte order is foreign if it agrees with itself, else it is damaged."""
+    size, at = {1: (52, 40), 2: (64, 52)}.get(data[4], (0, 0))  # its own size, and where it says so
+    order = {1: "<", 2: ">"}.get(data[5])
+    other = (data[4], data[5]) != (IDENT[4], IDENT[5])
+    if other and order and size and struct.unpack_from(order + "H", data, at) == (size,):
+        found = f"{'32' if size == 52 else '64'}-bit {'little' if order == '<' else 'big'}-endian"
+        return ForeignElf(f"expected 64-bit little-endian ELF, found {found}", where)
+    return broken("64-bit little-endian ELF", f"identification {data[:7]!r}", where)
+
+
+def _segments(data: Bytes, offset: int, count: int, where: str) -> list[tuple[int, ...]]:
+    segments = list(_entries(data, SEGMENT, offset, count, "program header table", where))
+    for index, (kind, _, start, _, _, filesz, memsz, _) in enumerate(segments):
+        _inside(data, start, filesz, f"segment {index}", where)
+        if kind == PT_LOAD and filesz > memsz:
+            raise broken(f"segment {index} to fit in memory", f"{filesz} bytes for {memsz}", where)
+    return segments
+
+
+def _sections(data: Bytes, offset: int, count: int, where: str) -> list[tuple[int, ...]]:
+    sections = list(_entries(data, SECTION, offset, count, "section header table", where))
+    for index, (_, kind, _, _, start, size, *_) in enumerate(sections):
+        if kind not in (SHT_NULL, SHT_NOBITS):
+            _inside(data, start, size, f"section {index}", where)
+    return sections
+
+
+def _named(data: Bytes, sections: list[tuple[int, ...]], names: int, where: str) -> list[Part]:
+    if sections[names][1] != SHT_STRTAB:
+        raise broken("a table of section names", f"a section of type {sections[names][1]}", where)
+    table = data[sections[names][4] : sections[names][4] + sections[names][5]]
+
+    def label(name: int) -> str:
+        return table[name : table.find(b"\0", name) if name < len(table) else 0].decode("ascii", "backslashreplace")
+
+    return [
+        Part(label(name), start, start if kind in (SHT_NULL, SHT_NOBITS) else start + size, address, kind)
+        for name, kind, _, address, start, size, *_ in sections
+    ]
+
+
+def _literals(sections: list[tuple[int, ...]], named: list[Part], loaded: Sequence[Part], where: str) -> list[Part]:
+    """The sections that are mapped, and neither writable nor code. One that no segment maps is loaded by nobody."""
+    found = []
+    for section, part in zip(sections, named, strict=True):
+        if section[1] == SHT_NOBITS or section[2] & (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR) != SHF_ALLOC:
+            continue
+        home = (s for s in loaded if s.start <= part.start and part.end <= s.end)
+        if part.start < part.end and not any(part.address - part.start == s.address - s.start for s in home):
+            raise broken(f"section {part.name} in a segment that loads it", "none", where)
+        if not part.name.startswith(DEVICE_CODE):
+            found.append(part)
+    return found
+
+
+def _entries(
+    data: Bytes, form: struct.Struct, offset: int, count: int, what: str, where: str
+) -> Iterator[tuple[int, ...]]:
+    if not offset or not count:
+        raise broken(f"a {what}", f"{count} entries at byte {offset}", where)
+    _inside(data, offset, count * form.size, what, where)
+    return form.iter_unpack(data[offset : offset + count * form.size])
+
+
+def _inside(data: Bytes, offset: int, size: int, what: str, where: str) -> None:
+    if offset + size > len(data):
+        raise broken(f"{what} to end at byte {offset + size}", f"the end of the file at byte {len(data)}", where)
+
+
+def release(data: Bytes, start: int, end: int) -> None:
+    """Gives the memory of pages read so far back; the file stays mapped."""
+    first, last = start - start % mmap.PAGESIZE, min(end, len(data))
+    if isinstance(data, mmap.mmap) and first < last:
+        data.madvise(mmap.MADV_DONTNEED, first, last - first)

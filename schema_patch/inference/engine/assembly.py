@@ -1,0 +1,75 @@
+"""Inline assembly: which operands are addresses that it stores to, and which it only loads from: PTX, AMD's GCN.
+
+Knows the text of a template and its operands. An instruction that stands nowhere here leaves its operands unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tree_sitter import Node
+
+from schema_patch.inference.domain.values import NOTHING, Value, mutable
+
+from .calls import Calls
+
+OPERAND = r"%(?P<operand>\d+|\[\w+\])"
+STORES = re.compile(
+    rf"\b(?:st|red|atom|multimem\.(?:st|red))\.(?![\w.:]*\bshared\b)[\w.:]*\s[^;\[]*\[\s*{OPERAND}"
+    rf"|\b(?:global|flat)_(?:store|atomic)_\w+\s+{OPERAND.replace('operand', 'address')}"
+)
+LOADS = re.compile(
+    rf"\b(?:ld|prefetchu?|multimem\.ld_reduce)\.[\w.:]*\s[^;\[]*\[\s*{OPERAND}"
+    rf"|\b(?:global|flat)_load_\w+\s+%(?:\d+|\[\w+\])\s*,\s*{OPERAND.replace('operand', 'address')}"
+)
+MENTION = re.compile(r"%(\d+|\[\w+\])")
+
+
+def addresses(template: str, symbols: Sequence[str]) -> tuple[set[int], set[int]]:
+    """The numbers of the operands behind which a template stores, and of those behind which it only loads. `symbols`
+    has each operand's name or "", outputs first."""
+    numbers = {f"[{name}]": number for number, name in enumerate(symbols) if name}
+
+    def operands(pattern: re.Pattern[str]) -> list[int]:
+        found = (match["operand"] or match["address"] for match in pattern.finditer(template))
+        return [numbers.get(text, -1) if text.startswith("[") else int(text) for text in found]
+
+    stored, loaded = set(operands(STORES)), operands(LOADS)
+    mentioned = [text if text.startswith("[") else int(text) for text in MENTION.findall(template)]
+    whole = [numbers.get(item, -1) if isinstance(item, str) else item for item in mentioned]
+    return stored, {number for number in loaded if loaded.count(number) == whole.count(number)}
+
+
+class Assembly(Calls):
+    """Evaluates inline assembly."""
+
+    def of_gnu_asm_expression(self, node: Node) -> Value:
+        """Inline assembly: it stores to some operands' addresses, loads from others, does what is not known with the
+        rest, be they const or not."""
+        lists = [node.child_by_field_name(name) for name in ("output_operands", "input_operands")]
+        outputs, inputs = ([n for n in (item.named_children if item else ()) if "operand" in n.type] for item in lists)
+        symbols = [n.child_by_field_name("symbol") for n in (*outputs, *inputs)]
+        stored, loads = addresses(self.template(node), [self.text(n) if n else "" for n in symbols])
+        for operand in outputs:
+            self.state.store(self.places(operand.child_by_field_name("value")), NOTHING, self.here(node))
+        for number, operand in enumerate((*outputs, *inputs)):
+            if number < len(outputs) and number not in stored:
+                continue
+            value = self.value(operand.child_by_field_name("value"))
+            if number in stored:
+                self.write_through(value, node)
+            elif number in loads:
+                self.state.read_data(value)
+            else:
+                self.escape(mutable(value), node, "used by inline assembly")
+        return NOTHING
+
+    def template(self, node: Node) -> str:
+        """The text of inline assembly, which the parser does not see; empty where a macro made it."""
+        code = node.child_by_field_name("assembly_code")
+        if code is None:
+            return ""
+        start = self.body.expanded.offset(code.start_byte)
+        raw = self.index.text(self.body.function.path).data[start : start + code.end_byte - code.start_byte]
+        return raw.decode("latin-1") if raw[:1] == b'"' else ""

@@ -1,0 +1,104 @@
+"""Which implementations belong to which schema: registrations of one tree, matched by name, namespace and nearness.
+
+Knows what cpp.py reads of each file, and macros of the tree that call `.impl` themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from schema_patch.cpp.literals import MappedText
+from schema_patch.cpp.registered import Implementation, Registration, Source
+from schema_patch.model import Location, Span
+from schema_patch.schemas.grammar import Schema, SchemaError, parse
+
+from .index.macros import closing, substitute
+from .index.mask import Macro, mask
+from .index.scan import split
+
+IMPL_CALL = re.compile(r"\.\s*impl\s*\(\s*(?:TORCH_SELECTIVE_NAME\s*\(\s*)?\"([\w:.]+)\"\s*\)?\s*,(.*)\)", re.DOTALL)
+IMPL_MACRO = re.compile(r"\.\s*impl\s*\(\s*(?:TORCH_SELECTIVE_NAME\s*\(\s*)?(\w+)")
+KEY = re.compile(r"DispatchKey::(\w+)|\bk([A-Z]\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One schema with everything that is registered as its implementation."""
+
+    location: Location
+    namespace: str | None
+    schema: Schema
+    text: MappedText
+    implementations: tuple[Implementation, ...]
+    fakes: tuple[Implementation, ...]  # those for Meta tensors
+    written: bool = True  # the schema stands in the source; if not, torch infers it, and `schema` is what it infers
+
+    @property
+    def op(self) -> str:
+        return self.schema.op
+
+
+def match(sources: Iterable[tuple[str, Source]], extra: Iterable[Implementation] = ()) -> list[Operator]:
+    """The operators of a tree. A schema that torch would not parse is left to `check`."""
+    registered: list[tuple[Registration, Schema]] = []
+    bound: dict[str, list[Implementation]] = defaultdict(list)
+    for implementation in extra:
+        bound[implementation.op].append(implementation)
+    for _, source in sources:
+        for implementation in source.implementations:
+            bound[implementation.op.strip()].append(implementation)
+        for registration in source.registrations:
+            try:
+                registered.append((registration, parse(registration.schema.text)))
+            except SchemaError:  # noqa: PERF203  `check` tells of it
+                continue
+    found: list[Operator] = []
+    for registration, schema in registered:
+        namespace = schema.namespace or registration.namespace
+        same = [i for i in bound.get(schema.op, ()) if namespace is None or i.namespace in (None, namespace)]
+        near = nearby(same, registration.location.path)
+        fakes = tuple(i for i in near if i.key in ("Meta", "Fake"))
+        rest = tuple(i for i in near if i not in fakes)
+        found.append(Operator(registration.location, namespace, schema, registration.schema, rest, fakes))
+    return found
+
+
+def nearby(found: list[Implementation], path: str) -> list[Implementation]:
+    """Those in the smallest folder around the schema that holds a real one: trees keep copies of each other."""
+    from .infer import NOT_REAL
+
+    folder = path.rpartition("/")[0]
+    while True:
+        inside = [i for i in found if i.location.path.startswith(folder.rstrip("/") + "/")]
+        if any(not NOT_REAL.search(i.key) for i in inside) or folder in ("", "/", "."):
+            return inside or found
+        folder = folder.rpartition("/")[0]
+
+
+def through_macros(source: bytes, path: str, macros: dict[str, Macro]) -> list[Implementation]:
+    """Implementations bound by a macro of the tree, as in `DISPATCH_TO_CUDA("name", function)`."""
+    names = [name for name in macros if name.encode() in source]
+    if not names:
+        return []
+    text = mask(source)[0]
+    raw = source.decode("latin-1")
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, names))})\s*\(")
+    found = []
+    for use in pattern.finditer(text):
+        end = closing(text, use.end() - 1)
+        if end < 0:
+            continue
+        body = substitute(macros[use[1]], [part.strip() for part in split(raw[use.end() : end])])
+        call = IMPL_CALL.search(body)
+        if not call:
+            continue
+        own, _, name = call[1].rpartition("::")
+        key = KEY.search(call[2])
+        line = source.count(b"\n", 0, use.start()) + 1
+        where = Location(path, line, use.start() - (source.rfind(b"\n", 0, use.start()) + 1) + 1)
+        kind = (key[1] or key[2]) if key else ""
+        found.append(Implementation(name, own or None, where, Span(use.start(), end), "function", call[2], kind))
+    return found

@@ -1,0 +1,87 @@
+"""The inference over all operators of a tree, shared between processes. Knows the other rooms; judges nothing."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import sys
+from collections.abc import Callable, Sequence
+
+from . import operators, unwritten
+from .domain import models
+from .engine.flow import Summaries
+from .index.index import Index
+from .index.mask import Macro
+from .index.tree import Tree, processes
+from .infer import Inference, Inferred
+from .operators import Operator
+
+Step = Callable[[str], None]
+RECURSION = 20_000
+# What a forked process finds; it is never sent.
+_shared: list[tuple[Inference, Sequence[Operator]]] = []
+
+
+def operators_of(tree: Tree, index: Index) -> list[Operator]:
+    """Every operator that the tree registers, with its implementations."""
+    macros: dict[str, Macro] = {
+        name: definitions[-1][1]
+        for name, definitions in index.macros.items()
+        if any(m.parameters and operators.IMPL_MACRO.search(m.body) for _, m in definitions)
+    }
+    sources = [(file.index.path, file.source) for file in tree.files if file.source]
+    extra = [
+        implementation
+        for path in (file.index.path for file in tree.files if macros and file.index.registers)
+        for implementation in operators.through_macros(index.text(path).data, path, macros)
+    ]
+    names = (one for _, source in sources for one in source.unwritten)
+    return [*operators.match(sources, extra), *unwritten.operators(names, inference_of(index))]
+
+
+def inference_of(index: Index) -> Inference:
+    return Inference(index, Summaries(index, models.load()))
+
+
+def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) -> list[Inferred]:
+    """What each operator does, in order. Operators of one file share a process, and what was learnt of its callees."""
+    inference = inference_of(index)
+    groups = _groups(found, processes() * 4)
+    results: dict[int, Inferred] = {}
+    if len(found) < 8 or processes() == 1:
+        for group in groups:
+            results |= _group(inference, found, group)
+    else:
+        _shared.append((inference, found))
+        try:
+            with multiprocessing.get_context("fork").Pool(processes(), gc.disable) as pool:
+                for part in pool.imap_unordered(_forked, groups):
+                    for number in part:
+                        step(found[number].op)
+                    results |= part
+        finally:
+            _shared.pop()
+    return [results[number] for number in range(len(found))]
+
+
+def _groups(found: Sequence[Operator], count: int) -> list[list[int]]:
+    """The operators in groups, in an order in which each process mostly takes neighbours: they share callees."""
+    order = sorted(range(len(found)), key=lambda n: (found[n].location.path, n))
+    size = max(1, -(-len(order) // count))
+    groups = [order[start : start + size] for start in range(0, len(order), size)]
+    part = -(-len(groups) // processes())
+    return [group for first in range(part) for group in groups[first::part]]
+
+
+def _group(inference: Inference, found: Sequence[Operator], group: Sequence[int]) -> dict[int, Inferred]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION))
+    try:
+        return {n: inference.operator(found[n].schema, found[n].implementations) for n in group}
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _forked(group: list[int]) -> dict[int, Inferred]:
+    inference, found = _shared[-1]
+    return _group(inference, found, group)

@@ -1,0 +1,304 @@
+"""Archives read in one go, also from a pipe: tar of a tree, an sdist, or an image of Docker or OCI with its layers.
+
+Knows tar, whiteouts, and which layers make an image. Each library is copied out alone, read, and forgotten; what a
+later layer deletes or replaces does not count. A blob that is named by its SHA-256 must have it. Does not know which
+distributions or operators matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import lzma
+import os
+import posixpath
+import re
+import shutil
+import struct
+import sys
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from schema_patch.elf.reader import ElfFacts, ForeignElf
+from schema_patch.model import ToolError
+
+from . import packages
+from .packages import MAGIC, MAYBE_SHARED, SHARED, TEXT, Found, Library, Owner
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", ZSTD)
+BLOB = re.compile(r"blobs/(?P<algorithm>\w+)/(?P<digest>[0-9a-f]+)|[^/]+/layer\.tar|[0-9a-f]{64}\.tar")
+SOURCE = re.compile(r"\.(c|cc|cpp|cxx|cu|h|hpp|hxx|sycl)$")
+REGISTERS, MENTIONS = b"TORCH_LIBRARY", (b"torch.ops.", b"torch.library")
+WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
+LARGEST_TEXT = 8 << 20  # of a script, a source, or a manifest
+BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
+
+Read = Callable[[str, str], ElfFacts]
+
+
+@dataclass(slots=True)
+class Archive(Found):
+    """What an archive holds. `facts`: of each library, by path; `sources`: an sdist's C++ files with registrations.
+
+    `complete`: it is an image, so that nothing is there but what is in it.
+    """
+
+    facts: dict[str, ElfFacts] = field(default_factory=dict)
+    sources: dict[str, bytes] = field(default_factory=dict)
+    complete: bool = False
+
+
+@dataclass(slots=True)
+class _Layer:
+    """What one tar says: files by path, and what it takes away from the layers below."""
+
+    paths: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    opaque: set[str] = field(default_factory=set)
+    libraries: dict[str, ElfFacts | ToolError] = field(default_factory=dict)
+    texts: dict[str, bytes] = field(default_factory=dict)
+    blobs: dict[str, _Layer | ToolError] = field(default_factory=dict)
+
+    def cover(self, upper: _Layer) -> None:
+        """Puts a layer on top of this one."""
+        for name in ("libraries", "texts"):
+            mine = getattr(self, name)
+            for path in [path for path in mine if upper.hides(path)]:
+                del mine[path]
+            mine.update(getattr(upper, name))
+        self.paths = {path for path in self.paths if not upper.hides(path)} | upper.paths
+
+    def hides(self, path: str) -> bool:
+        folders = [path]
+        while folders[-1]:
+            folders.append(posixpath.dirname(folders[-1]))
+        gone = not self.removed.isdisjoint(folders) or not self.opaque.isdisjoint(folders[1:])
+        return gone or not self.paths.isdisjoint(folders)
+
+
+def is_archive(start: bytes) -> bool:
+    """Whether a file that begins so may be a tar archive; 512 bytes tell."""
+    return start.startswith(COMPRESSED) or start[257:262] == b"ustar"
+
+
+def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], None] | None = None) -> Archive:
+    """The libraries in a tar archive that is called `name`. Raises ToolError where it is broken."""
+    top = _tar(stream, name, read, progress or (lambda _: None), nested=True)
+    images = list(_images(top, name))
+    found = Archive()
+    for label, layers in images or [(name, [top])]:
+        whole = _Layer()
+        for layer in layers:
+            whole.cover(layer)
+        _file(whole, label, found)
+    found.installed |= bool(images)
+    found.complete = bool(images)
+    return found
+
+
+def _file(whole: _Layer, label: str, found: Archive) -> None:
+    owners: dict[str, tuple[Owner, str]] = {}
+    is_sdist = any(path.count("/") == 1 and path.endswith("/PKG-INFO") for path in whole.paths)
+    for path, data in whole.texts.items():
+        folder, base = posixpath.split(path)
+        if base == "RECORD":
+            site, dist_info = posixpath.split(folder)
+            owners.update(packages.owned(site, dist_info, io.StringIO(data.decode("utf-8", "surrogateescape"))))
+            found.installed |= packages.is_torch(dist_info)
+        elif path.endswith(".py"):
+            found.scripts[f"{label}/{path}"] = partial(bytes, data)
+        elif is_sdist and SOURCE.search(path):
+            found.sources[f"{label}/{path}"] = data
+    for path, facts in sorted(whole.libraries.items()):
+        if isinstance(facts, ForeignElf):
+            found.skipped.append((f"{label}/{path}", facts.message))
+        elif isinstance(facts, ToolError):
+            found.errors.append(facts)
+        else:
+            owner, digest = owners.get(path, (None, ""))
+            found.libraries.append(Library(facts.path, owner, key=path, digest=digest))
+            found.facts[facts.path] = facts
+    found.names |= {posixpath.basename(path) for path in whole.paths if MAYBE_SHARED.search(path)}
+    wheels = [path for path in whole.paths if path.endswith(".whl")]
+    found.skipped += [(f"{label}/{path}", "a wheel inside an archive: not looked into") for path in sorted(wheels)]
+
+
+def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], None], *, nested: bool) -> _Layer:
+    layer = _Layer()
+
+    class Member(tarfile.TarInfo):
+        """Notes whether the block of zeros came that ends an archive: tarfile takes a cut one for a whole one."""
+
+        ended = False
+
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+            cls.ended |= len(buf) == tarfile.BLOCKSIZE and not any(buf)
+            return super().frombuf(buf, encoding, errors)
+
+    try:
+        with tarfile.open(fileobj=_plain(stream), mode="r|*", tarinfo=Member) as tar:
+            while member := _next(tar):
+                path = posixpath.normpath(member.name).lstrip("/")
+                folder, base = posixpath.split(path)
+                if base == OPAQUE:
+                    layer.opaque.add(folder)
+                elif base.startswith(WHITEOUT):
+                    layer.removed.add(posixpath.join(folder, base.removeprefix(WHITEOUT)))
+                elif not member.isdir():
+                    layer.paths.add(path)
+                    file = tar.extractfile(member) if member.isreg() else None
+                    if file:
+                        with file:
+                            _member(file, path, member.size, where, layer, read, progress, nested)
+    except BROKEN + _zstd_errors() as error:
+        raise ToolError(f"expected a tar archive, found a broken one: {error}", where) from error
+    if not Member.ended:
+        raise ToolError("expected the blocks of zeros that end a tar archive, found none: it was cut", where)
+    return layer
+
+
+def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
+    try:
+        return tar.next()
+    except (ValueError, struct.error, IndexError) as error:  # what tarfile raises for numbers that are none
+        raise tarfile.ReadError(str(error)) from error
+
+
+def _member(
+    file: IO[bytes],
+    path: str,
+    size: int,
+    where: str,
+    layer: _Layer,
+    read: Read,
+    progress: Callable[[str], None],
+    nested: bool,
+) -> None:
+    blob = BLOB.fullmatch(path) if nested else None
+    base = posixpath.basename(path)
+    if blob:
+        start = cast(Any, file).peek(512)[:512]
+        if is_archive(start):
+            try:
+                layer.blobs[path] = _blob(file, blob, f"{where}/{path}", where, read, progress)
+            except ToolError as error:
+                layer.blobs[path] = error
+        elif size < LARGEST_TEXT:
+            layer.texts[path] = file.read()
+    elif MAYBE_SHARED.search(base):
+        _library(file, path, f"{where}/{path}", layer, read, progress)
+    elif size < LARGEST_TEXT and (path.endswith(".dist-info/RECORD") or path in ("manifest.json", "index.json")):
+        layer.texts[path] = file.read()
+    elif size < LARGEST_TEXT and (base.endswith(".py") or SOURCE.search(base)):
+        data = file.read()
+        if REGISTERS in data if SOURCE.search(base) else any(mention in data for mention in MENTIONS):
+            layer.texts[path] = data
+
+
+def _library(
+    file: IO[bytes], path: str, where: str, layer: _Layer, read: Read, progress: Callable[[str], None]
+) -> None:
+    start = cast(Any, file).peek(64)[:64]
+    if not start.startswith(MAGIC):
+        if SHARED.search(path) and not TEXT.fullmatch(start):
+            layer.libraries[path] = ToolError(f"expected an ELF file, found one that begins with {start[:4]!r}", where)
+        return
+    progress(where)
+    with tempfile.NamedTemporaryFile(prefix="schema-patch-", suffix=".so") as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
+        copy.flush()
+        try:
+            layer.libraries[path] = read(copy.name, where)
+        except ToolError as error:
+            layer.libraries[path] = error
+
+
+class _Hashed(io.RawIOBase):
+    """A stream that counts the SHA-256 of what is read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream, self.digest = stream, hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.stream.read(len(buffer))
+        self.digest.update(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _blob(
+    file: IO[bytes], blob: re.Match[str], where: str, image: str, read: Read, progress: Callable[[str], None]
+) -> _Layer:
+    """A layer, which must be what its name says. What it holds is called by its path in the image."""
+    hashed = _Hashed(file)
+    layer = _tar(cast(IO[bytes], io.BufferedReader(hashed, 1 << 20)), image, read, progress, nested=False)
+    while hashed.read(1 << 20):  # what lies behind the end of the tar
+        pass
+    if blob["algorithm"] == "sha256" and hashed.digest.hexdigest() != blob["digest"]:
+        raise ToolError(f"expected a layer with the SHA-256 of its name, found {hashed.digest.hexdigest()}", where)
+    return layer
+
+
+def _plain(stream: IO[bytes]) -> IO[bytes]:
+    """The stream itself, or what is in it if it is compressed in the one way that tarfile does not know."""
+    if cast(Any, stream).peek(4)[:4] != ZSTD:
+        return stream
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ToolError("the archive is compressed with zstd: install zstandard to have it read") from error
+    return cast(IO[bytes], io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream)))
+
+
+def _zstd_errors() -> tuple[type[Exception], ...]:
+    module = sys.modules.get("zstandard")  # what was not imported has raised nothing
+    return (module.ZstdError,) if module else ()
+
+
+def _images(top: _Layer, where: str) -> Iterator[tuple[str, list[_Layer]]]:
+    """The images that the manifests in an archive describe: what each is called, and its layers from the bottom up."""
+    try:
+        if "manifest.json" in top.texts:  # docker save; one that is also OCI says the same twice
+            for entry in json.loads(top.texts["manifest.json"]):
+                yield from _image(top, where, entry["Layers"])
+        elif "index.json" in top.texts:
+            pending = list(json.loads(top.texts["index.json"])["manifests"])
+            while pending:
+                descriptor = pending.pop(0)
+                document = json.loads(top.texts[_path(descriptor)])
+                pending += document.get("manifests", ())
+                layers = [row for row in document.get("layers", ()) if "tar" in row.get("mediaType", "")]
+                if layers:
+                    yield from _image(top, where, [_path(row) for row in layers])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ToolError(f"expected the manifest of an image, found {type(error).__name__}: {error}", where) from error
+
+
+def _path(descriptor: dict[str, str]) -> str:
+    return "blobs/" + descriptor["digest"].replace(":", "/")
+
+
+def _image(top: _Layer, where: str, names: list[str]) -> Iterator[tuple[str, list[_Layer]]]:
+    layers = []
+    for name in names:
+        layer = top.blobs.get(os.path.normpath(name))
+        if layer is None:
+            raise ToolError(f"expected the layer {name} that the image's manifest names, found none", where)
+        if isinstance(layer, ToolError):
+            raise layer
+        layers.append(layer)
+    yield where, layers

@@ -1,0 +1,253 @@
+"""A directory, a wheel or a .so -> the ELF files in it, and the distribution that each belongs to.
+
+Knows how Python installs files. Does not know what is inside a library, nor which distributions matter, nor archives
+that are read in one go (archives.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import lzma
+import os
+import re
+import shutil
+import stat
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from schema_patch.model import ToolError
+
+MAGIC = b"\x7fELF"
+ZIP = b"PK\x03\x04"
+SHARED = re.compile(r"\.so(\.[0-9]+)*$")  # foo.cpython-311-x86_64-linux-gnu.so, libx.so.8
+MAYBE_SHARED = re.compile(r"\.so(?!.*\.debug$)")  # x.so.old is one if its content says so; debug files hold no strings
+TEXT = re.compile(rb"[\t\n\r -~]{4,}")
+DIST_INFO = re.compile(r"(?P<name>[^/]+?)-(?P<version>[^-/]+)\.dist-info")
+# What zipfile raises; the last two for names and numbers that are none.
+BROKEN_ZIP = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(NotImplementedError, RuntimeError, ValueError, struct.error),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A distribution; `name` in normal form (PEP 503)."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """An ELF file. `path` is what reports call it; `named`: it, or its wheel, was asked for and not met on a walk.
+
+    `key`: its path inside what was asked for, the same in two builds. `digest`: what its RECORD says of its content.
+    `file`: where it really is, if not at `path`.
+    """
+
+    path: str
+    owner: Owner | None = None
+    named: bool = False
+    wheel: str = ""
+    member: str = ""
+    key: str = ""
+    digest: str = ""
+    file: str = ""
+
+
+@dataclass(slots=True)
+class Found:
+    """What a path holds: libraries by path, what was passed over (path, why), and what could not be looked into.
+
+    `names`: of all files that a loader may find there, libraries or links to them. `scripts`: the Python files, read
+    when called. `installed`: torch is installed here, so that the runtime that it is built for must be here too.
+    """
+
+    libraries: list[Library] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    errors: list[ToolError] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    scripts: dict[str, Callable[[], bytes]] = field(default_factory=dict)
+    installed: bool = False
+
+
+def find(path: str) -> Found:
+    """The libraries of a directory, a wheel or a single file. Raises ToolError where the path is none of these."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            return _walk(path)
+        start = _start(path) if stat.S_ISREG(mode) else b""
+    except OSError as error:
+        raise ToolError(f"cannot be read: {error.strerror}", path) from error
+    if start == ZIP:
+        return _wheel(path, named=True)
+    if start == MAGIC:
+        return Found([Library(path, named=True, key=os.path.basename(path))], names={os.path.basename(path)})
+    what = f"a file that begins with {start!r}" if stat.S_ISREG(mode) else "something that is not a regular file"
+    raise ToolError(f"expected a directory, a wheel or an ELF library, found {what}", path)
+
+
+@contextmanager
+def local(library: Library) -> Iterator[str]:
+    """The path of a file with the library's bytes: itself, or a temporary copy out of its wheel."""
+    if not library.wheel:
+        yield library.file or library.path
+        return
+    with tempfile.NamedTemporaryFile(prefix="schema-patch-", suffix=".so") as copy:
+        try:
+            with zipfile.ZipFile(library.wheel) as archive, archive.open(library.member) as member:
+                shutil.copyfileobj(member, copy)
+            copy.flush()
+        except (*BROKEN_ZIP, OSError) as error:
+            raise ToolError(f"cannot be taken out of its wheel: {error}", library.path) from error
+        yield copy.name
+
+
+def _walk(root: str) -> Found:
+    found = Found()
+    owners: dict[str, tuple[Owner, str]] = {}
+    candidates: list[str] = []
+    for folder, subfolders, names in os.walk(root, onerror=lambda error: found.errors.append(_unreadable(error))):
+        for name in subfolders:
+            if name.endswith(".dist-info"):
+                owners.update(_record(folder, name, found.errors))
+                found.installed |= is_torch(name)
+        wanted = (name for name in names if MAYBE_SHARED.search(name) or name.endswith(".whl"))
+        candidates += [os.path.join(folder, name) for name in wanted]
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                found.scripts[path] = partial(_contents, path)
+    found.names = {os.path.basename(path) for path in (*candidates, *owners) if os.path.exists(path)}
+    seen: set[str] = set()
+    for path in sorted(candidates, key=lambda path: (os.path.islink(path), path)):  # a link after its file
+        real = os.path.realpath(path)
+        if real in seen or (os.path.exists(real) and not os.path.isfile(real)):
+            continue
+        seen.add(real)
+        try:
+            owner, digest = owners.get(os.path.normpath(path), (None, ""))
+            _take(path, owner, digest, root, found)
+        except OSError as error:
+            found.errors.append(_unreadable(error))
+        except ToolError as error:
+            found.errors.append(error)
+    found.libraries.sort(key=lambda library: library.path)
+    return found
+
+
+def _take(path: str, owner: Owner | None, digest: str, root: str, found: Found) -> None:
+    """Files a candidate of a walk by its first bytes."""
+    start = _start(path)
+    if path.endswith(".whl"):
+        wheel = _wheel(path, named=False)
+        found.libraries += wheel.libraries
+        found.scripts |= wheel.scripts
+    elif start == MAGIC:
+        found.libraries.append(Library(path, owner, key=os.path.relpath(path, root), digest=digest))
+    elif not SHARED.search(os.path.basename(path)):
+        pass
+    elif _is_text(path):
+        found.skipped.append((path, "a text file (a linker script?)"))
+    else:
+        raise ToolError(f"expected an ELF file, found one that begins with {start!r}; install it again", path)
+
+
+def _contents(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _start(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(4)
+
+
+def _is_text(path: str) -> bool:
+    """An ELF header that lost a bit of its first bytes still has zeros in it."""
+    with open(path, "rb") as file:
+        start = file.read(64)
+    return bool(TEXT.fullmatch(start))
+
+
+def _unreadable(error: OSError) -> ToolError:
+    return ToolError(f"cannot be read: {error.strerror}", error.filename)
+
+
+def _owner(dist_info: str) -> Owner | None:
+    match = DIST_INFO.fullmatch(dist_info)
+    return Owner(re.sub(r"[-_.]+", "-", match["name"]).lower(), match["version"]) if match else None
+
+
+def _record(site: str, dist_info: str, errors: list[ToolError]) -> Iterator[tuple[str, tuple[Owner, str]]]:
+    """The libraries that a RECORD on disk names, by path. Without a RECORD nobody owns them."""
+    record = os.path.join(site, dist_info, "RECORD")
+    if not os.path.isfile(record):
+        return
+    try:
+        with open(record, newline="", encoding="utf-8", errors="surrogateescape") as file:
+            yield from owned(site, dist_info, file)
+    except (OSError, csv.Error) as error:
+        errors.append(ToolError(f"expected the list of an installed distribution's files, found {error}", record))
+
+
+def owned(site: str, dist_info: str, record: Iterable[str]) -> Iterator[tuple[str, tuple[Owner, str]]]:
+    """The libraries that a RECORD names: path, owner, and the SHA-256 that it states."""
+    owner = _owner(dist_info)
+    for row in csv.reader(record) if owner else ():
+        if owner and row and MAYBE_SHARED.search(row[0]):
+            digest = row[1] if len(row) > 1 and row[1].startswith("sha256=") else ""
+            yield os.path.normpath(os.path.join(site, row[0])), (owner, digest)
+
+
+def is_torch(dist_info: str) -> bool:
+    """Whether a .dist-info folder is torch's own."""
+    owner = _owner(dist_info)
+    return owner is not None and owner.name == "torch"
+
+
+def _wheel(path: str, *, named: bool) -> Found:
+    """What a wheel holds."""
+    found = Found()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(archive.namelist())
+            owners: dict[str, tuple[Owner, str]] = {}
+            for name in names:
+                if name.endswith(".dist-info/RECORD") and name.count("/") == 1:
+                    record = io.StringIO(archive.read(name).decode("utf-8", "surrogateescape"))
+                    owners.update(owned("", name.split("/")[0], record))
+            owner = next((_owner(name.split("/")[0]) for name in names if name.endswith(".dist-info/RECORD")), None)
+            for name in filter(MAYBE_SHARED.search, names):
+                with archive.open(name) as member:
+                    start = member.read(4)
+                if start == MAGIC or SHARED.search(name):  # elf.read says what is wrong with one that is not ELF
+                    digest = owners.get(name, (None, ""))[1]
+                    found.libraries.append(Library(f"{path}/{name}", owner, named, path, name, name, digest))
+                    found.names.add(os.path.basename(name))
+            for name in names:
+                if name.endswith(".py"):
+                    found.scripts[f"{path}/{name}"] = partial(_member, path, name)
+    except (*BROKEN_ZIP, OSError) as error:
+        raise ToolError(f"expected a wheel, found a broken archive: {error}", path) from error
+    return found
+
+
+def _member(path: str, name: str) -> bytes:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(name)
+    except BROKEN_ZIP as error:
+        raise ToolError(f"cannot be taken out of its wheel: {error}", f"{path}/{name}") from error

@@ -1,0 +1,1 @@
+"""Python bytes -> registrations, calls and what they write; and the edits of both."""

@@ -1,0 +1,167 @@
+"""Which parameters a Python function writes: in-place methods, `out=`, item assignment, torch.ops, Triton's tl.store.
+
+The three answers of mutation/infer.py, over one file, statement by statement: a name stands for what it was last
+assigned, and where branches meet, for what it was in either. A call that leaves the file is unknown, unless it is
+torch's own or an operator of which `known` says what it writes. What expressions mean is in pyvalues.py.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from schema_patch.inference.infer import Answer, Kind
+
+from .values import LIST, NOTHING, Flow, Found, Value, Values, names_of, parameters
+
+Writes = Mapping[str, Sequence[int]]  # operator -> positions of the arguments that it writes
+
+
+def answers(
+    function: ast.FunctionDef, path: str, functions: Mapping[str, ast.FunctionDef], known: Writes
+) -> dict[str, Answer]:
+    """What happens to each parameter of a function."""
+    effects = _Flow(functions, known).of(function).effects
+    result = {}
+    for name in parameters(function):
+        found = sorted(effects.get(name, ()), key=lambda item: item[1:])
+        written = [line for kind, line, _ in found if kind == "written"]
+        unknown = [(line, why) for kind, line, why in found if kind == "unknown"]
+        if written:
+            result[name] = Answer(name, Kind.WRITTEN, ((path, written[0]),))
+        elif unknown:
+            result[name] = Answer(name, Kind.UNKNOWN, (), f"{unknown[0][1]}: {path}:{unknown[0][0]}")
+        else:
+            result[name] = Answer(name, Kind.READ)
+    return result
+
+
+class _Flow(Flow):
+    """The functions of one file, each read once; recursion is cut."""
+
+    def __init__(self, functions: Mapping[str, ast.FunctionDef], known: Writes) -> None:
+        self.functions = functions
+        self.known = known
+        self.done: dict[ast.FunctionDef, Found] = {}
+
+    def of(self, function: ast.FunctionDef) -> Found:
+        if function not in self.done:
+            self.done[function] = Found()
+            one = _Statements(self, function)
+            one.run()
+            self.done[function] = one.found
+        return self.done[function]
+
+
+class _Statements(Values):
+    """The statements of one function, in order."""
+
+    def run(self) -> None:
+        self.block(self.function.body)
+
+    def block(self, body: Sequence[ast.stmt]) -> bool:
+        """Executes statements; whether what follows them is reached."""
+        for statement in body:
+            method = getattr(self, f"do_{type(statement).__name__}", None)
+            if method is None:
+                self.other(statement)
+            elif method(statement) is False:
+                return False
+        return True
+
+    def other(self, statement: ast.stmt) -> None:
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.expr):
+                self.value(child)
+
+    def branches(self, *bodies: Sequence[ast.stmt]) -> bool:
+        """One of these is executed; names are afterwards what they are in any that goes on."""
+        before, after, reached = dict(self.names), dict[str, Value](), False
+        for body in bodies:
+            self.names = dict(before)
+            if self.block(body):
+                for name, value in self.names.items():
+                    after[name] = after.get(name, NOTHING) | value
+                reached = True
+        self.names = after if reached else before
+        return reached
+
+    def do_If(self, node: ast.If) -> bool:
+        self.value(node.test)
+        return self.branches(node.body, node.orelse)
+
+    def do_For(self, node: ast.For) -> None:
+        for _ in range(2):  # a name may be used before its last assignment
+            self.each(node.target, node.iter)
+            self.branches(node.body, ())
+        self.block(node.orelse)
+
+    def do_While(self, node: ast.While) -> None:
+        for _ in range(2):
+            self.value(node.test)
+            self.branches(node.body, ())
+        self.block(node.orelse)
+
+    def do_With(self, node: ast.With) -> bool:
+        for item in node.items:
+            self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, NOTHING)
+        return self.block(node.body)
+
+    def do_Try(self, node: ast.Try) -> None:
+        self.branches([*node.body, *node.orelse], *(handler.body for handler in node.handlers), ())
+        self.block(node.finalbody)
+
+    def do_Match(self, node: ast.Match) -> None:
+        self.value(node.subject)
+        self.branches(*(case.body for case in node.cases), ())
+
+    def do_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Read where it stands, as if called there with new tensors; a call of it is read with its arguments."""
+        before, returned = dict(self.names), self.found.returned
+        self.local_functions[node.name] = node
+        self.names |= dict.fromkeys(parameters(node), NOTHING)
+        self.block(node.body)
+        self.names, self.found.returned = before, returned
+
+    def do_Return(self, node: ast.Return) -> bool:
+        if node.value is not None:
+            self.found.returned |= self.value(node.value)
+        return False
+
+    def do_Raise(self, node: ast.Raise) -> bool:
+        self.other(node)
+        return False
+
+    def do_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            self.assign(target, node.value)
+
+    def do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, node.value)
+
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            values = [(self.value(item), self.is_number(item)) for item in value.elts]
+            for one, (given, number) in zip(target.elts, values, strict=True):
+                self.bind(one, given, number)
+            return
+        self.bind(target, self.value(value), self.is_number(value))
+
+    def do_AugAssign(self, node: ast.AugAssign) -> None:
+        """`x += y` writes a tensor's data; in Triton it moves a pointer."""
+        value = self.value(node.value)
+        if isinstance(node.target, ast.Name):
+            mine = self.names.get(node.target.id, NOTHING)
+            if self.triton:
+                self.bind(node.target, mine | value)
+            else:
+                self.write(frozenset(o for o in mine if o[1] != LIST), node.lineno)
+        else:
+            self.bind(node.target, NOTHING)
+
+    def do_Delete(self, node: ast.Delete) -> None:
+        for name in names_of(node):
+            self.names.pop(name, None)

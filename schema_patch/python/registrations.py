@@ -1,0 +1,293 @@
+"""Operators that Python registers, and fakes: define, custom_op, triton_op, vLLM's wrapper, register_fake.
+
+Reads Python as a syntax tree; imports none of it. What is computed at run time is not read. Flow through the functions
+is in pyflow.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from schema_patch.cpp.literals import MappedText, Unreadable
+from schema_patch.model import Location, Span
+
+from . import literals
+
+DECORATORS = frozenset({"custom_op", "triton_op", "register_custom_op"})
+FAKES = frozenset({"register_fake", "impl_abstract", "register_meta", "_register_fake", "register_abstract"})
+FAKE_LIKE = re.compile("fake|abstract|meta", re.IGNORECASE)
+WRAPPERS = frozenset({"direct_register_custom_op"})
+HINT = re.compile(  # `_custom_ops`, which every caller imports, is none
+    rb"custom_op(?!\w)|triton_op(?!\w)|\.define\(|register_fake|impl_abstract|\.impl\("
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PyOperator:
+    """One operator that Python registers. `mutates` is None where it is not written as a constant."""
+
+    name: str  # "ns::op", or "op" where the namespace is not a constant
+    location: Location
+    function: str  # the Python function that implements it, if it stands in the same file
+    mutates: tuple[str, ...] | None
+    schema: MappedText | None = None
+    kind: str = ""
+    mutates_span: Span | None = None  # of the literal; empty where it could be added; None: neither is there
+
+
+@dataclass(frozen=True, slots=True)
+class Fake:
+    """A fake of an operator: its parameters with their defaults as written."""
+
+    name: str
+    location: Location
+    parameters: tuple[tuple[str, str | None], ...] | None
+
+
+@dataclass
+class PySource:
+    """What one Python file registers, and its functions."""
+
+    path: str
+    operators: list[PyOperator] = field(default_factory=list)
+    fakes: list[Fake] = field(default_factory=list)
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)  # by names that stand for one only
+    decorated: dict[Location, ast.FunctionDef] = field(default_factory=dict)  # by the place of the decorator
+    perhaps: set[str] = field(default_factory=set)  # operators that may have a fake, registered by a computed name
+    implemented: dict[str, str] = field(default_factory=dict)  # operator -> function, through lib.impl
+
+
+def may_register(data: bytes) -> bool:
+    """A cheap look: could this file register operators?"""
+    return HINT.search(data) is not None
+
+
+def read(data: bytes, path: str) -> PySource | None:
+    """The registrations of one file; nothing where it is no Python of this version."""
+    try:
+        tree = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    return _Reader(data, path, tree).read()
+
+
+class _Reader:
+    def __init__(self, data: bytes, path: str, tree: ast.Module) -> None:
+        self.data = data
+        self.path = path
+        self.tree = tree
+        self.found = PySource(path)
+        self.starts = [0]
+        for line in data.splitlines(keepends=True):
+            self.starts.append(self.starts[-1] + len(line))
+        self.libraries: dict[str, str] = {}  # variable -> namespace
+        self.computed = False  # whether a fake is registered by a name that is not written there
+
+    def read(self) -> PySource:
+        calls: list[ast.Call] = []
+        methods: set[ast.AST] = set()
+        twice: set[str] = set()
+        for node in _walk(self.tree):
+            if isinstance(node, ast.Call):
+                calls.append(node)
+            elif isinstance(node, ast.ClassDef):
+                methods |= {item for item in node.body if isinstance(item, ast.FunctionDef)}
+            elif isinstance(node, ast.FunctionDef):
+                if node not in methods and node.name in self.found.functions:
+                    twice.add(node.name)
+                elif node not in methods:
+                    self.found.functions[node.name] = node
+                for decorator in node.decorator_list:
+                    self.decorated(decorator, node)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                self.library(node)
+        for name in twice:  # which of them a call means is not known
+            del self.found.functions[name]
+        for node in calls:
+            self.call(node)
+            if FAKE_LIKE.search(_last(node.func)):
+                self.found.perhaps |= {text for item in node.args for text in _strings(item)}
+        if self.computed:
+            self.found.perhaps |= set(_strings(self.tree))
+        return self.found
+
+    def where(self, node: ast.expr | ast.stmt) -> Location:
+        return Location(self.path, node.lineno, node.col_offset + 1)
+
+    def library(self, node: ast.Assign) -> None:
+        call = node.value
+        if isinstance(call, ast.Call) and _last(call.func) == "Library" and call.args:
+            namespace = _constant(call.args[0])
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    self.libraries[target.id] = namespace or ""
+
+    def decorated(self, decorator: ast.expr, function: ast.FunctionDef) -> None:
+        if not isinstance(decorator, ast.Call):
+            return
+        name = _last(decorator.func)
+        if name in DECORATORS and decorator.args:
+            self.operator(decorator, function.name, name)
+            self.found.decorated[self.where(decorator)] = function
+        elif name in FAKES and decorator.args:
+            self.fake(_constant(decorator.args[0]), decorator, function)
+        elif name == "impl" and len(decorator.args) >= 2:
+            arguments = [_constant(a) for a in decorator.args]
+            op = arguments[1] if arguments[0] is None else arguments[0]
+            if any(a in ("Meta", "meta") for a in arguments):
+                self.fake(op, decorator, function)
+            elif op:
+                self.found.implemented[op] = function.name
+
+    def operator(self, call: ast.Call, function: str, kind: str) -> None:
+        name = _constant(call.args[0])
+        if name is None:
+            return
+        mutates, span = self.mutates(call)
+        if any(keyword.arg == "schema" for keyword in call.keywords):
+            span = None  # torch holds mutates_args against the schema that is given: one of them is not enough
+        self.found.operators.append(PyOperator(name, self.where(call), function, mutates, None, kind, span))
+
+    def mutates(self, call: ast.Call, given: ast.expr | None = None) -> tuple[tuple[str, ...] | None, Span | None]:
+        """mutates_args and where it stands; absent means that nothing is declared."""
+        named = (keyword.value for keyword in call.keywords if keyword.arg in ("mutates_args", "mutates"))
+        node = next(named, given)
+        if node is None:
+            return (), None
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            names = [_constant(item) for item in node.elts]
+            return (tuple(n for n in names if n) if all(names) else None), self.span(node)
+        if isinstance(node, ast.Dict) and not node.keys:  # `{}`: an empty set is meant
+            return (), self.span(node)
+        return None, None
+
+    def span(self, node: ast.expr) -> Span:
+        end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return Span(self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column)
+
+    def call(self, node: ast.Call) -> None:
+        name = _last(node.func)
+        if name in WRAPPERS:
+            self.wrapper(node)
+        elif name in FAKES and node.args and (len(node.args) >= 2 or _constant(node.args[0]) is None):
+            self.fake(_constant(node.args[0]), node, self.found.functions.get(_last(node.args[-1])))
+        elif name == "define" and node.args:
+            self.define(node)
+        elif name == "impl" and len(node.args) >= 2 and isinstance(node.func, ast.Attribute):
+            self.impl(node)
+
+    def wrapper(self, node: ast.Call) -> None:
+        """vLLM's direct_register_custom_op(op_name, op_func, mutates_args, fake_impl, …)."""
+        given = dict(zip(("op_name", "op_func", "mutates_args", "fake_impl"), node.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+        name = _constant(given["op_name"]) if "op_name" in given else None
+        if name is None:
+            return
+        mutates, span = self.mutates(node, given.get("mutates_args"))
+        if "mutates_args" not in given and node.keywords and all(keyword.arg for keyword in node.keywords):
+            at = self.starts[node.keywords[-1].lineno - 1] + node.keywords[-1].col_offset
+            span = Span(at, at)
+        function = _last(given["op_func"]) if "op_func" in given else ""
+        where = self.where(node)
+        self.found.operators.append(PyOperator(name, where, function, mutates, None, "direct_register_custom_op", span))
+
+    def define(self, node: ast.Call) -> None:
+        """`torch.library.define("ns::op", "(…) -> …")` and `lib.define("op(…) -> …")`."""
+        first = _constant(node.args[0])
+        if first is None:
+            return
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        namespace = self.libraries.get(_last(owner)) if owner is not None else None
+        if "(" in first:
+            text = self.mapped(node.args[0], first, "")
+            name = first.split("(")[0].strip()
+            full = f"{namespace}::{name}" if namespace else name
+        elif len(node.args) > 1 and (second := _constant(node.args[1])) is not None and "(" in second:
+            full = first
+            text = self.mapped(node.args[1], second, first)
+        else:
+            return
+        self.found.operators.append(PyOperator(full, self.where(node), "", (), text, "define"))
+
+    def mapped(self, node: ast.expr, text: str, name: str) -> MappedText:
+        """A schema text behind a name that stands elsewhere; without spans where its bytes cannot be told apart."""
+        where = self.span(node)
+        try:
+            found = literals.read(self.data, where, text)
+        except Unreadable:
+            return MappedText(name + text, ())
+        return MappedText(name + text, (*[Span(where.start, where.start)] * len(name), *found.spans))
+
+    def impl(self, node: ast.Call) -> None:
+        arguments = [_constant(a) for a in node.args]
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        namespace = self.libraries.get(_last(owner), "") if owner is not None else ""
+        op, function = arguments[0], _last(node.args[1])
+        if op is None:
+            return
+        full = op if "::" in op or not namespace else f"{namespace}::{op}"
+        keys = [a for a in arguments[2:] if a] + [str(_constant(k.value)) for k in node.keywords]
+        if "Meta" in keys:
+            self.fake(full, node, self.found.functions.get(function))
+        elif function:
+            self.found.implemented[full] = function
+
+    def fake(self, name: str | None, node: ast.expr, function: ast.FunctionDef | None) -> None:
+        if not name:
+            self.computed = True
+        else:
+            parameters = None if function is None else tuple(_parameters(function))
+            self.found.fakes.append(Fake(name, self.where(node), parameters))
+
+
+def _walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree, level by level, as ast.walk gives them, in a third of its time."""
+    todo = [tree]
+    for node in todo:  # grows as it is read
+        yield node
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                todo += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                todo.append(value)
+
+
+def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, str | None]]:
+    """Names and defaults of a function's parameters; `*` where it takes any."""
+    arguments = function.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    missing = len(plain) - len(arguments.defaults)
+    for number, parameter in enumerate(plain):
+        yield parameter.arg, ast.unparse(arguments.defaults[number - missing]) if number >= missing else None
+    if arguments.vararg or arguments.kwarg:
+        yield "*", None
+    for parameter, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield parameter.arg, ast.unparse(default) if default is not None else None
+
+
+def _strings(tree: ast.AST) -> Iterator[str]:
+    """What a tree's strings name, without a namespace."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.rpartition("::")[2].partition("(")[0]
+
+
+def _last(node: ast.expr | None) -> str:
+    """The last name of `a.b.c`."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _constant(node: ast.expr) -> str | None:
+    """A string that is written as one, pieces joined; `ns::op` for torch.ops.ns.op."""
+    if isinstance(node, ast.Attribute) and (path := ast.unparse(node)).startswith("torch.ops."):
+        return "::".join(path.split(".")[2:4])
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _constant(node.left), _constant(node.right)
+        return left + right if left is not None and right is not None else None
+    return None

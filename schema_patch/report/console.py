@@ -1,0 +1,175 @@
+"""What the commands have in common: showing a report, errors, progress. Prints for cli.py, of which it is a part.
+
+Data goes to stdout, prose to stderr. Colours and progress only on a terminal; `NO_COLOR` is honoured.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from schema_patch.model import Report, ToolError, Verdict
+
+if TYPE_CHECKING:
+    from schema_patch.schemas.table import Table
+
+FORMATS = ("text", "json", "sarif", "html")
+FORMAT = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+STRICT = click.option("--strict", is_flag=True, help="Warnings count as findings.")
+PATIENCE = 1.0  # seconds before progress is shown
+
+
+def show(
+    report: Report,
+    form: str,
+    *,
+    quiet: Collection[Verdict] = (),
+    silent: bool = False,
+    summary: str = "",
+    title: str = "schema-kit",
+) -> int:
+    """Prints a report and gives its exit code. Verdicts in `quiet` were told already; `summary` replaces the usual."""
+    if not silent:
+        text = render(report, form, title=title)
+        if text:
+            click.echo(text)
+        else:
+            _text(report, quiet, summary)
+    show_errors(report.errors)
+    return report.exit_code
+
+
+def render(report: Report, form: str, *, title: str = "schema-kit") -> str:
+    """The report in a format for machines or browsers; nothing for text, which a terminal gets line by line."""
+    if form == "json":
+        from .text import json
+
+        return json(report)
+    if form == "sarif":
+        from .sarif import sarif
+
+        return sarif(report)
+    if form == "html":
+        from .html import html
+
+        return html(report, title)
+    return ""
+
+
+def _text(report: Report, quiet: Collection[Verdict], summary: str) -> None:
+    from . import text as lines
+
+    told = {row.location for row in report.checked if row.verdict in quiet}
+    if sys.stdout.isatty() and not summary:
+        _table(report)
+    for finding in report.findings:
+        if finding.location not in told:
+            click.echo(lines.finding_line(finding))
+    for code in sorted({finding.code for finding in report.findings if finding.location not in told}):
+        click.echo(f"{code}: see {lines.page(code)}", err=True)
+    for line in lines.package_lines(report):
+        click.echo(line)
+    click.echo(summary or lines.summary(report))
+
+
+def _table(report: Report) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from . import text as lines
+
+    colours = {
+        Verdict.RIGHT: "green",
+        Verdict.NEEDS_GUARD: "yellow",
+        Verdict.OVER_DECLARED: "yellow",
+        Verdict.WRONG: "red",
+    }
+    table = Table("operator", "verdict", "why", header_style="bold")
+    for row in lines.rows(report):
+        table.add_row(escape(row.op), f"[{colours[row.verdict]}]{row.verdict.value}", escape(row.reason))
+    if table.row_count:
+        Console().print(table)
+
+
+def show_errors(found: Iterable[ToolError]) -> None:
+    """Prints what could not be done."""
+    from . import text as lines
+
+    for error in found:
+        click.echo(lines.error_line(error), err=True)
+
+
+def strict(report: Report, on: bool) -> Report:
+    return replace(report, strict=on)
+
+
+def split(names: Iterable[str]) -> tuple[str, ...]:
+    """Names that were given one by one or with commas between."""
+    return tuple(name for part in names for name in part.replace(",", " ").split())
+
+
+def known_ops(names: Iterable[str], known: Table) -> frozenset[str]:
+    """The operators asked for with --ops; a name that the table does not know is a mistake, not an empty result."""
+    asked = split(names)
+    if names and not asked:
+        raise click.BadParameter("expected the name of an operator, found none", param_hint="--ops")
+    for name in asked:
+        if not known.knows(name):
+            import difflib
+
+            near = difflib.get_close_matches(name, known.entries, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise click.BadParameter(f"{name} is not in the operator table{hint}", param_hint="--ops")
+    return frozenset(asked)
+
+
+class Steps:
+    """Hears of each file before it is read, and how many there are; shows nothing itself."""
+
+    def __call__(self, path: str) -> None: ...
+
+    def expect(self, count: int) -> None: ...
+
+
+@contextmanager
+def progress(verb: str) -> Iterator[Steps]:
+    """Shows how many files were read and the one at hand, on a terminal, once it takes over a second."""
+    if not sys.stderr.isatty():
+        yield Steps()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn(verb),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("", total=None)
+
+    class Shown(Steps):
+        def __call__(self, path: str) -> None:
+            bar.update(task, advance=1, description=path[-60:])
+
+        def expect(self, count: int) -> None:
+            bar.update(task, total=(bar.tasks[0].total or 0) + count)
+
+    clock = threading.Timer(PATIENCE, bar.start)
+    clock.daemon = True
+    clock.start()
+    try:
+        yield Shown()
+    finally:
+        clock.cancel()
+        clock.join()
+        bar.stop()

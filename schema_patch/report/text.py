@@ -1,0 +1,150 @@
+"""Report -> text, JSON or annotations of a CI. Returns strings; prints nothing, reads nothing.
+
+SARIF is in sarif.py, the page in html.py. report.schema.json says what the JSON holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
+
+VERSION = 1
+
+
+def text(report: Report) -> str:
+    """One line a finding, the way compilers print them, one a package, and a summary."""
+    lines = [finding_line(finding) for finding in report.findings]
+    return "\n".join([*lines, *package_lines(report), summary(report)])
+
+
+def finding_line(finding: Finding) -> str:
+    op = f" {finding.op}:" if finding.op else ""
+    return f"{finding.location}: {finding.severity.value}: {finding.code}{op} {finding.message}"
+
+
+def page(code: str) -> str:
+    """Where a code is explained, in the kit's sources."""
+    return f"docs/codes/{code}.md"
+
+
+def error_line(error: ToolError) -> str:
+    where = f"{error.where}: " if error.where else ""
+    return f"{where}error: {error.message}"
+
+
+def summary(report: Report) -> str:
+    """What was checked and how it came out; says so where nothing was verified."""
+    operators = [row for row in report.checked if row.schema]
+    others = [row for row in report.checked if not row.schema]
+    line = f"{_many(len(operators), 'operator')}: {_counted(operators)}" if operators else "no operators found"
+    if others:
+        checks = f"{_many(len(others), 'other check' if operators else 'check')}: {_counted(others)}"
+        line = f"{line}; {checks}" if operators else checks
+    if not any(row.verdict is not Verdict.UNKNOWN for row in report.checked):
+        line += "; nothing verified"
+    if report.errors:
+        line += f"; {len(report.errors)} could not be read or done"
+    return line
+
+
+def _counted(rows: list[Checked]) -> str:
+    counts = Counter(row.verdict for row in rows)
+    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def package_lines(report: Report) -> list[str]:
+    """One line a package: its version, what it holds, the runtime it needs and the devices it has code for."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    libraries = report.facts.get("libraries", ())
+    for library in libraries if isinstance(libraries, list) else ():
+        groups.setdefault(library["owner"] or "no package", []).append(library)
+    return [f"{owner}: {_package(group)}" for owner, group in groups.items()]
+
+
+def _package(group: list[dict[str, Any]]) -> str:
+    count = f"{len(group)} librar{'y' if len(group) == 1 else 'ies'}"
+    words = [count, _many(sum(library["schemas"] for library in group), "schema")]
+    words += [f"libsycl.so.{major}" for major in sorted({library["sycl"] for library in group if library["sycl"]})]
+    kernels = sum(library["kernels"] for library in group)
+    if kernels:
+        codes = {code: entry["name"] for library in group for code, entry in library["targets"].items()}
+        named = [f"{name} ({code})" if name != code else code for code, name in sorted(codes.items())]
+        words.append(f"{_many(kernels, 'kernel')} for {', '.join(named)}")
+        without = sum(library["without_spirv"] for library in group)
+        words += [f"{without} of them without SPIR-V"] if without else []
+    words += [f"{what}: not looked into" for library in group for what in library["unread"][:3]]
+    return ", ".join(words)
+
+
+def rows(report: Report) -> list[Checked]:
+    """The operators worth a line in a table: all but the unknown ones, worst first."""
+    order = [Verdict.WRONG, Verdict.OVER_DECLARED, Verdict.NEEDS_GUARD, Verdict.RIGHT]
+    return sorted((row for row in report.checked if row.verdict in order), key=lambda row: order.index(row.verdict))
+
+
+def json(report: Report) -> str:
+    """The whole report; `version` changes when a field changes its meaning."""
+    document = {
+        "version": VERSION,
+        "exit_code": report.exit_code,
+        "summary": {verdict.value: n for verdict, n in Counter(row.verdict for row in report.checked).items()},
+        "checked": [_checked(row) for row in report.checked],
+        "findings": [_finding(finding) for finding in report.findings],
+        "errors": [{"message": error.message, **_where(error.where)} for error in report.errors],
+        "facts": report.facts,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def github(report: Report) -> str:
+    """Workflow commands that put each finding and error beside its file, as GitHub Actions takes them."""
+    lines = [
+        _command(finding.severity.value, finding.code, finding.location, f"{finding.op} {finding.message}".strip())
+        for finding in report.findings
+    ]
+    lines += [_command("error", "not verified", error.where, error.message) for error in report.errors]
+    return "\n".join(lines)
+
+
+def _command(level: str, title: str, where: Location | None, message: str) -> str:
+    name = {"note": "notice"}.get(level, level)
+    place = {"file": where.path, "line": where.line or 1, "col": where.column or 1} if where else {}
+    properties = ",".join(f"{key}={_escaped(str(value), ',:')}" for key, value in {**place, "title": title}.items())
+    return f"::{name} {properties}::{_escaped(message)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    return "".join(f"%{ord(c):02X}" if c in "%\r\n" + more else c for c in text)
+
+
+def _checked(row: Checked) -> dict[str, Any]:
+    return {
+        "op": row.op,
+        "schema": row.schema,
+        "verdict": row.verdict.value,
+        "reason": row.reason,
+        **_where(row.location),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "severity": Severity(finding.severity).value,
+        "op": finding.op,
+        "message": finding.message,
+        "fixable": finding.fixable,
+        **_where(finding.location),
+    }
+
+
+def _where(location: Any) -> dict[str, Any]:
+    return {"path": location.path, "line": location.line, "column": location.column} if location else {}

@@ -1,0 +1,95 @@
+"""Does a schema tell the truth? Schema + Effect -> Judgement, the same for source, binary and process. Pure.
+
+Codes: one a rule, in the order in which they are asked.
+
+    SP101  undeclared write: the operator writes, the schema says that it writes nothing
+    SP102  partial annotation: some written arguments are declared, others not
+    SP103  undeclared alias: the operator hands an argument back, the schema says fresh (or another argument)
+    SP104  private buffer: the operator returns a tensor that it keeps, the schema says fresh
+    SP106  over-declared: an argument is declared as written that is only read (warning)
+    SP105  alias return: true, but torch.compile refuses to trace it without the guard (warning)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from schema_patch.model import Effect, Severity, Verdict
+
+from .grammar import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one schema is worth. `code` is empty for what is right or unknown."""
+
+    verdict: Verdict
+    code: str = ""
+    reason: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.ERROR if self.verdict is Verdict.WRONG else Severity.WARNING
+
+
+def judge(schema: Schema, effect: Effect | None) -> Judgement:
+    """The verdict on a schema, given what its operator does (None: not known)."""
+    if effect is None:
+        return Judgement(Verdict.UNKNOWN, reason="not in the operator table")
+    for rule in (undeclared_write, undeclared_alias, private_buffer, over_declared, alias_return):
+        found = rule(schema, effect)
+        if found:
+            return found
+    return Judgement(Verdict.RIGHT, reason=f"declares what it writes: {_names(effect.writes) or 'nothing'}")
+
+
+def undeclared_write(schema: Schema, effect: Effect) -> Judgement | None:
+    missing = [name for name in effect.writes if name not in schema.writes]
+    if not missing:
+        return None
+    if len(missing) < len(effect.writes):
+        declared = _names(n for n in effect.writes if n in schema.writes)
+        reason = f"writes {_names(missing)} undeclared; only {declared} declared"
+        return Judgement(Verdict.WRONG, "SP102", reason)
+    return Judgement(Verdict.WRONG, "SP101", f"writes {_names(missing)} undeclared")
+
+
+def undeclared_alias(schema: Schema, effect: Effect) -> Judgement | None:
+    returned = effect.returned_argument
+    if not returned or not schema.returns:
+        return None
+    declared = schema.returns[0].type.sets
+    argument = next(arg for arg in schema.args if arg.name == returned)
+    if declared & argument.type.sets:
+        return None
+    if declared:
+        others = [arg.name for arg in schema.args if arg.type.sets & declared]
+        says = f"the schema says {_names(others)}" if others else "the schema names a set that no argument has"
+        return Judgement(Verdict.WRONG, "SP103", f"returns '{returned}', {says}")
+    return Judgement(Verdict.WRONG, "SP103", f"returns '{returned}' as if it were a new tensor")
+
+
+def private_buffer(schema: Schema, effect: Effect) -> Judgement | None:
+    if effect.returns != "private buffer" or not schema.returns:
+        return None
+    return Judgement(Verdict.WRONG, "SP104", "returns a buffer that it keeps as if it were a new tensor")
+
+
+def over_declared(schema: Schema, effect: Effect) -> Judgement | None:
+    extra = [name for name in schema.writes if name not in effect.writes]
+    return (
+        Judgement(Verdict.OVER_DECLARED, "SP106", f"declares {_names(extra)} as written, only read") if extra else None
+    )
+
+
+def alias_return(schema: Schema, _: Effect) -> Judgement | None:
+    if not schema.returns_alias:
+        return None
+    return Judgement(
+        Verdict.NEEDS_GUARD, "SP105", "returns an alias: torch.compile refuses to trace it (guard, or --returns void)"
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

@@ -1,0 +1,1 @@
+"""Registrations in C++ judged by the table; new bytes planned, proved and written."""

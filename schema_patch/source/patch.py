@@ -1,0 +1,352 @@
+"""Source files -> what their registrations are worth, and the bytes that make them right. Reads and writes nothing.
+
+`examine` judges; `annotate_all` and `strip_all` plan new bytes for each file and read them again before they are
+believed, because a schema that does not parse ends the process that loads it (std::terminate at dlopen).
+
+What can be wrong before a schema is judged (rules.py has the codes of judgement):
+
+    SP001  torch will not parse this schema
+    SP002  a registration that cannot be mapped to bytes (an error if the table may know it, else a warning)
+    SP003  an operator that the table knows by name, with other arguments or in another namespace (warning)
+    SP004  a known operator registered without a schema: torch infers one that declares no write
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+from schema_patch.cpp import registrations, strays
+from schema_patch.cpp.registered import Implementation, Problem, Registration, Source
+from schema_patch.model import Checked, Edit, Effect, Finding, Location, Report, Severity, Span, ToolError, Verdict
+from schema_patch.python.calls import Gone
+from schema_patch.schemas import annotate, grammar, rules
+from schema_patch.schemas.annotate import Returns, TextEdit
+from schema_patch.schemas.grammar import Schema, SchemaError
+from schema_patch.schemas.rules import Judgement
+from schema_patch.schemas.table import Table
+from schema_patch.text import edits
+from schema_patch.text.files import SourceFile
+
+GUARD = "SCHEMA_PATCH_DROP_RETURN"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One registration whose schema parses, with what the table knows of it."""
+
+    registration: Registration
+    schema: Schema
+    effect: Effect | None
+    judgement: Judgement
+
+    @property
+    def key(self) -> tuple[str | None, str]:
+        return self.schema.namespace or self.registration.namespace, self.schema.op
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One file as read, with its operators."""
+
+    file: SourceFile
+    source: Source
+    operators: tuple[Operator, ...]
+    findings: tuple[Finding, ...]
+    errors: tuple[ToolError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one operator's schema."""
+
+    op: str
+    location: Location
+    before: str
+    after: str
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """New bytes for one file and how they come about."""
+
+    file: SourceFile
+    new: bytes
+    edits: tuple[Edit, ...]
+    changes: tuple[Change, ...] = ()
+    answered: tuple[Finding, ...] = ()  # findings in Python that the new bytes answer
+
+
+@dataclass
+class Plan:
+    """New bytes for a tree; `errors` says what cannot be changed, and why, `after` what the C++ files hold then."""
+
+    files: list[FilePlan] = field(default_factory=list)
+    errors: list[ToolError] = field(default_factory=list)
+    after: list[Unit] = field(default_factory=list)
+    left: list[Finding] = field(default_factory=list)  # in Python, to be put right by hand
+
+
+def examine(file: SourceFile, table: Table) -> Unit:
+    """Reads one file's registrations and judges each."""
+    texts = strays.find(file.data, table.entries)
+    if not texts and not registrations.may_register(file.data):
+        return Unit(file, Source(), (), (), ())
+    source = registrations.read(file.data, file.path)
+    operators: list[Operator] = []
+    findings: list[Finding] = []
+    for registration in source.registrations:
+        try:
+            parsed = grammar.parse(registration.schema.text)
+        except SchemaError as error:
+            findings.append(_unparsed(registration, error))
+            continue
+        effect = table.effect(parsed, registration.namespace)
+        operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
+    for unwritten in source.unwritten:
+        text = table.schema_of(file.path, unwritten.op, unwritten.function)
+        if text:
+            registration = unwritten.registration(text)
+            parsed = grammar.parse(registration.schema.text)
+            effect = table.effect(parsed, unwritten.namespace)
+            operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
+        elif unwritten.op in table.entries:
+            findings.append(_inferred(unwritten.op, unwritten.location))
+    operators.sort(key=lambda o: (o.registration.location.line, o.registration.location.column))
+    errors = [ToolError(p.message, p.location) for p in source.problems if p.fatal]
+    findings += [_unmapped(p, table) for p in source.problems if not p.fatal]
+    read = {span.start for registration in source.registrations for span in registration.schema.spans}
+    known = {finding.location for finding in findings}
+    for at, op in strays.left_over(texts, read, source.inert):
+        where = _location(file, at)
+        if not any(place.line == where.line for place in known):
+            message = "a schema of this operator stands here, but no registration that can be read: edit it by hand"
+            findings.append(Finding("SP002", where, op, message))
+    return Unit(file, source, tuple(operators), tuple(findings), tuple(errors))
+
+
+def report(
+    units: Iterable[Unit],
+    ops: Collection[str] = (),
+    errors: Iterable[ToolError] = (),
+    python: Iterable[Finding] = (),
+    registered: Iterable[Checked] = (),
+) -> Report:
+    """The verdicts on every operator (or those of `ops`) of these files.
+
+    `python`: what was found in Python; `registered`: the operators that Python registers, judged.
+    """
+    checked: list[Checked] = list(registered)
+    findings: list[Finding] = []
+    failed = list(errors)
+    absent = set(ops) - {row.op for row in checked}
+    for unit in units:
+        failed.extend(unit.errors)
+        findings.extend(f for f in unit.findings if not ops or f.op in ops)
+        for operator in unit.operators:
+            op, judgement = operator.schema.op, operator.judgement
+            if ops and op not in ops:
+                continue
+            where = operator.registration.location
+            checked.append(Checked(op, where, operator.schema.text, judgement.verdict, judgement.reason))
+            absent.discard(op)
+            if judgement.code:
+                edit = (
+                    _byte_edits(operator, annotate.plan(operator.schema, operator.effect, Returns.ALIAS))
+                    if operator.effect
+                    else ()
+                )
+                findings.append(Finding(judgement.code, where, op, judgement.reason, judgement.severity, tuple(edit)))
+    absent -= {finding.op for finding in findings}
+    failed += [ToolError(f"{op}: asked for, but not registered in these files") for op in sorted(absent)]
+    return Report(tuple(checked), (*findings, *python), tuple(failed))
+
+
+def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Collection[str] = ()) -> Plan:
+    """Plans the annotation of every operator that the table knows (or of those in `ops`)."""
+    plan = Plan()
+    habits = {unit.file.path: annotate.habit([o.schema for o in unit.operators]) for unit in units}
+
+    def edits_for(unit: Unit, operator: Operator) -> tuple[TextEdit, ...]:
+        if operator.effect is None:
+            return ()
+        return annotate.plan(operator.schema, operator.effect, returns, bare=habits[unit.file.path])
+
+    wanted = _wanted(units, ops, edits_for)
+    voided = {o.key for _, o, edit in wanted if o.schema.returns and any(e.new == "()" for e in edit)}
+    wraps, refused = _wraps(units, voided)
+    plan.errors += refused.values()
+    wanted = [(unit, operator, edit) for unit, operator, edit in wanted if operator.key not in refused]
+    _finish(plan, units, wanted, wraps, table)
+    return plan
+
+
+def strip_all(units: Sequence[Unit], table: Table, ops: Collection[str] = ()) -> Plan:
+    """Plans the removal of the write annotations of every operator that the table knows."""
+    plan = Plan()
+
+    def edits_for(_: Unit, operator: Operator) -> tuple[TextEdit, ...]:
+        return annotate.strip(operator.schema) if operator.effect else ()
+
+    _finish(plan, units, _wanted(units, ops, edits_for), {}, table)
+    return plan
+
+
+Wanted = list[tuple[Unit, Operator, tuple[TextEdit, ...]]]
+
+
+def _wanted(
+    units: Sequence[Unit], ops: Collection[str], make: Callable[[Unit, Operator], tuple[TextEdit, ...]]
+) -> Wanted:
+    found: Wanted = []
+    for unit in units:
+        for operator in unit.operators:
+            edit = make(unit, operator) if not ops or operator.schema.op in ops else ()
+            if edit:
+                found.append((unit, operator, edit))
+    return found
+
+
+def _wraps(
+    units: Sequence[Unit], voided: set[tuple[str | None, str]]
+) -> tuple[dict[str, list[Implementation]], dict[tuple[str | None, str], ToolError]]:
+    """The implementations to wrap, by file, for the operators that lose their return; and which cannot be."""
+    bound: dict[tuple[str | None, str], list[tuple[str, Implementation]]] = defaultdict(list)
+    for unit in units:
+        for implementation in unit.source.implementations:
+            for key in voided:
+                same = implementation.namespace in (None, key[0]) or key[0] is None
+                if implementation.op in (key[1], "") and same:
+                    bound[key].append((unit.file.path, implementation))
+    wraps: dict[str, list[Implementation]] = defaultdict(list)
+    refused: dict[tuple[str | None, str], ToolError] = {}
+    for key in sorted(voided, key=str):
+        op, found = key[1], bound[key]
+        unknown = next((i for _, i in found if i.kind == "other"), None)
+        if not found:
+            where = next(o.registration.location for u in units for o in u.operators if o.key == key)
+            refused[key] = ToolError(
+                f"{op}: cannot drop its return: no m.impl of it in these files; left as it is", where
+            )
+        elif unknown:
+            text = unknown.text if len(unknown.text) < 60 else unknown.text[:57] + "..."
+            refused[key] = ToolError(f"{op}: cannot drop the return of `{text}`; left as it is", unknown.location)
+        else:
+            for path, implementation in found:
+                if implementation not in wraps[path]:
+                    wraps[path].append(implementation)
+    return wraps, refused
+
+
+def _finish(
+    plan: Plan, units: Sequence[Unit], wanted: Wanted, wraps: dict[str, list[Implementation]], table: Table
+) -> None:
+    """Puts the edits of each file together, and believes them only after reading the result."""
+    for unit in units:
+        path = unit.file.path
+        rows = [row for row in wanted if row[0] is unit]
+        made = [edit for _, operator, text_edits in rows for edit in _byte_edits(operator, text_edits)]
+        made += _wrap_edits(unit, wraps.get(path, ()))
+        plan.after.append(unit)
+        if not made:
+            continue
+        new = edits.apply(unit.file.data, made)
+        after = examine(SourceFile(path, unit.file.real, new), table)
+        try:
+            changes = _proved(unit, after, rows)
+        except ToolError as error:
+            plan.errors.append(error)
+            continue
+        plan.files.append(FilePlan(unit.file, new, tuple(made), changes))
+        plan.after[-1] = after
+
+
+def gone(after: Sequence[Unit], ops: Collection[str] = (), before: Sequence[Unit] = ()) -> list[Gone]:
+    """The operators that hand an argument back, all of whose schemas say `-> ()`: their results may not be used.
+
+    `before`: the files as they were, where an operator may have returned more than the one argument.
+    """
+    more = {o.key for unit in before for o in unit.operators if len(o.schema.returns) > 1}
+    returning = {o.key for unit in after for o in unit.operators if o.schema.returns}
+    found: dict[tuple[str | None, str], Gone] = {}
+    for operator in (o for unit in after for o in unit.operators):
+        buffer = operator.effect.returned_argument if operator.effect else None
+        namespace, name = operator.key  # an unknown namespace may be any
+        returns = any(op == name and (space == namespace or None in (space, namespace)) for space, op in returning)
+        if buffer and not returns and (not ops or name in ops):
+            arguments = tuple(arg.name for arg in operator.schema.args)
+            told = None if operator.key in more else buffer
+            found[operator.key] = Gone(*operator.key, arguments, told, operator.schema.overload)
+    return list(found.values())
+
+
+def _proved(before: Unit, after: Unit, rows: Wanted) -> tuple[Change, ...]:
+    """The changes, if the new bytes hold the schemas that were meant and otherwise what was there."""
+    expected = {id(o): annotate.apply(o.schema.text, edit) for _, o, edit in rows}
+    meant = [expected.get(id(o), o.schema.text) for o in before.operators]
+    if [o.schema.text for o in after.operators] != meant or len(after.findings) > len(before.findings):
+        raise ToolError(
+            "the edits would not give the schemas that were meant: nothing written; please report this file",
+            before.file.path,
+        )
+    return tuple(
+        Change(old.schema.op, old.registration.location, old.schema.text, new.schema.text, new.judgement)
+        for old, new in zip(before.operators, after.operators, strict=True)
+        if id(old) in expected
+    )
+
+
+def _byte_edits(operator: Operator, text_edits: Iterable[TextEdit]) -> list[Edit]:
+    text = operator.registration.schema
+    if operator.registration.named_only:
+        end = len(text.spans)
+        return text.edits(end, end, annotate.apply(text.text, text_edits)[end:]) if text_edits else []
+    return [edit for e in text_edits for edit in text.edits(e.start, e.end, e.new)]
+
+
+def _wrap_edits(unit: Unit, implementations: Collection[Implementation]) -> list[Edit]:
+    made: list[Edit] = []
+    for implementation in implementations:
+        start, end = implementation.span.start, implementation.span.end
+        opening, closing = (b"drop_return_of(", b")") if implementation.kind == "lambda" else (b"drop_return<", b">")
+        made += [Edit(Span(start, start), opening), Edit(Span(end, end), closing)]
+    if made and GUARD.encode() not in unit.file.data:
+        newline = "\r\n" if b"\r\n" in unit.file.data else "\n"
+        text = (resources.files(__package__) / "drop_return.h").read_text("ascii")
+        block = f"\n#ifndef {GUARD}\n#define {GUARD}\n{text}#endif\n".replace("\n", newline)
+        at = unit.source.prologue_end
+        made.append(Edit(Span(at, at), block.encode("ascii")))
+    return made
+
+
+def _judge(parsed: Schema, effect: Effect | None, table: Table) -> Judgement:
+    if effect is None and parsed.op in table.entries:
+        reason = "not judged: the table's operator of this name has other arguments or another namespace"
+        return Judgement(Verdict.UNKNOWN, "SP003", reason)
+    return rules.judge(parsed, effect)
+
+
+def _unparsed(registration: Registration, error: SchemaError) -> Finding:
+    text = registration.schema.text
+    op = text.split("(", 1)[0].strip()
+    if "{{" in text or "{%" in text:
+        return Finding("SP002", registration.location, op, registrations.TEMPLATE, Severity.WARNING)
+    return Finding("SP001", registration.location, op, f"torch will not parse this schema: {error}")
+
+
+def _inferred(op: str, where: Location) -> Finding:
+    return Finding("SP004", where, op.rpartition("::")[2], "no schema: torch infers one that declares no write")
+
+
+def _location(file: SourceFile, offset: int) -> Location:
+    line_start = file.data.rfind(b"\n", 0, offset) + 1
+    return Location(file.path, file.data.count(b"\n", 0, offset) + 1, offset - line_start + 1)
+
+
+def _unmapped(problem: Problem, table: Table) -> Finding:
+    """A registration that cannot be read is an error where it may be one that the table knows."""
+    known = next((name for name in table.entries if name in problem.text), "")
+    return Finding("SP002", problem.location, known, problem.message, Severity.ERROR if known else Severity.WARNING)

@@ -1,0 +1,137 @@
+"""Source trees on disk: reads them for patch.py and pywrap.py, writes their plans, and keeps the journal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from schema_patch.model import Finding, ToolError
+from schema_patch.python import calls, wrap
+from schema_patch.python.calls import Gone, Outside
+from schema_patch.python.handles import Handles
+from schema_patch.schemas.table import Table
+from schema_patch.text import files, journal
+
+from . import patch
+from .patch import FilePlan, Plan, Unit
+
+Progress = Callable[[str], None]
+
+
+def read(paths: Iterable[str], table: Table, progress: Progress = lambda _: None) -> tuple[list[Unit], list[ToolError]]:
+    """Every C++ file at these paths, examined, and what could not be read. A file with two names is read once."""
+    units: list[Unit] = []
+    errors: list[ToolError] = []
+    seen: set[Path] = set()
+    for root in paths:
+        try:
+            for path in files.find(root):
+                progress(path)
+                try:
+                    file = files.read(path)
+                except ToolError as error:
+                    errors.append(error)
+                    continue
+                if file.real not in seen:
+                    seen.add(file.real)
+                    units.append(patch.examine(file, table))
+        except ToolError as error:
+            errors.append(error)
+    return units, errors
+
+
+def read_python(
+    paths: Iterable[str], gone: Collection[Gone], progress: Progress = lambda _: None
+) -> tuple[list[Finding], list[ToolError]]:
+    """What Python code at these paths makes of operators that return nothing any more. Without any, reads nothing."""
+    findings: list[Finding] = []
+    errors: list[ToolError] = []
+    seen: set[Path] = set()
+    for root in paths if gone else ():
+        found, outside = _python(root, gone, errors, progress)
+        for file in found:
+            if file.real in seen:
+                continue
+            seen.add(file.real)
+            try:
+                findings += wrap.judge(file.data, file.path, gone, outside)
+            except ToolError as error:
+                errors.append(error)
+    return findings, errors
+
+
+def plan_python(root: str, gone: Collection[Gone], progress: Progress = lambda _: None) -> Plan:
+    """New bytes for the Python files at a path that use results which are gone."""
+    plan = Plan()
+    if not gone:
+        return plan
+    found, outside = _python(root, gone, plan.errors, progress)
+    for file in found:
+        try:
+            new, made, findings = wrap.rewrite(file.data, file.path, gone, outside)
+        except ToolError as error:
+            plan.errors.append(error)
+            continue
+        plan.left += [finding for finding in findings if not finding.fixable]
+        if made:
+            plan.files.append(FilePlan(file, new, made, (), tuple(f for f in findings if f.fixable)))
+    return plan
+
+
+def _python(
+    root: str, gone: Collection[Gone], errors: list[ToolError], progress: Progress
+) -> tuple[list[files.SourceFile], Outside]:
+    """The Python files at a path that may have to do with these operators, each once, and what their imports give."""
+    found: dict[Path, files.SourceFile] = {}
+    try:
+        for path in files.find(root, files.PYTHON):
+            progress(path)
+            try:
+                file = files.read(path, "Python")
+                found.setdefault(file.real, file)
+            except ToolError as error:
+                errors.append(error)
+    except ToolError as error:
+        errors.append(error)
+    handles = Handles({file.path: file.data for file in found.values()})
+    others = handles.other_names(gone)
+    return [file for file in found.values() if calls.may_matter(file.data, gone, others)], handles.paths
+
+
+def write(plan: Plan, root: str, done: list[FilePlan]) -> list[ToolError]:
+    """Writes the files of a plan, each whole, and notes each in the journal of `root` first.
+
+    `done` grows as files are written, so that an interrupted run can say how far it came.
+    """
+    try:
+        with journal.Journal(root) as book:
+            book.record((planned.file, planned.new, planned.edits) for planned in plan.files)
+            errors = _replace(plan.files, done)
+            book.forget([planned.file for planned in plan.files if planned not in done])
+            return errors
+    except ToolError as error:
+        if done:
+            raise
+        return [ToolError(f"no journal, so nothing is written: {error.message}", error.where)]
+
+
+def _replace(planned_files: Iterable[FilePlan], done: list[FilePlan]) -> list[ToolError]:
+    errors: list[ToolError] = []
+    for planned in planned_files:
+        try:
+            files.replace(planned.file, planned.new)
+            done.append(planned)
+        except ToolError as error:  # noqa: PERF203  the next file is done all the same
+            errors.append(error)
+    return errors
+
+
+def revert(root: str) -> tuple[list[str], list[ToolError]]:
+    """Takes back what the journal of a tree holds for this path. Raises ToolError where there is no journal."""
+    if not os.path.exists(root):
+        raise ToolError("no such file or directory", root)
+    with journal.Journal(root) as book:
+        if not book.entries:
+            raise ToolError(f"no journal here ({journal.NAME}): nothing was patched, or all is reverted", root)
+        return book.revert(root)

@@ -1,0 +1,1 @@
+"""Files as bytes with spans: read, edited, compared, journalled and written whole or not at all."""

@@ -1,0 +1,112 @@
+"""Source files on disk: find them, read them, write them whole or not at all. Knows neither C++ nor Python."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from schema_patch.model import ToolError
+
+SUFFIXES = frozenset(
+    ".c .cc .cpp .cxx .c++ .cu .cuh .h .hh .hpp .hxx .h++ .hip .inc .inl .ipp .mm .sycl .tpp .txx".split()
+)  # fmt: skip
+PYTHON = frozenset({".py"})
+SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".tox"})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file as it was read. `path` is how the user names it; `real` is the file behind symbolic links."""
+
+    path: str
+    real: Path
+    data: bytes
+
+
+def find(root: str, suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:
+    """The files at a path with these suffixes, sorted. Raises ToolError.
+
+    A file named by the user is C++ whatever its suffix, unless that is one of Python's.
+    """
+    if not os.path.exists(root):
+        broken = os.path.islink(root)
+        raise ToolError("the symbolic link leads nowhere" if broken else "no such file or directory", root)
+    if not os.path.isdir(root):
+        if (os.path.splitext(root)[1].lower() in PYTHON) == (suffixes is PYTHON):
+            yield root
+        return
+    real_root = os.path.realpath(root)
+    for folder, folders, names in os.walk(root, onerror=_raise):
+        folders[:] = sorted(set(folders) - SKIPPED)
+        for name in folders:
+            link = os.path.join(folder, name)
+            if os.path.islink(link) and not (os.path.realpath(link) + os.sep).startswith(real_root + os.sep):
+                raise ToolError("the symbolic link leads to a directory out of the tree: name it to have it read", link)
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.splitext(name)[1].lower() not in suffixes:
+                continue
+            if os.path.islink(path) and not os.path.realpath(path).startswith(real_root + os.sep):
+                if os.path.exists(path):  # a tool that is given a tree must not write outside it
+                    raise ToolError("the symbolic link leads out of the tree: name its file to have it read", path)
+                continue
+            yield path
+
+
+def read(path: str, what: str = "C++ source") -> SourceFile:
+    """Reads a text file. Raises ToolError where it cannot be read or is binary."""
+    real = Path(os.path.realpath(path))
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode("ascii", "backslashreplace")
+        raise ToolError("expected a file name in UTF-8: rename it", shown) from error
+    if not real.is_file():
+        raise ToolError("expected a regular file", path)
+    try:
+        data = real.read_bytes()
+    except OSError as error:
+        raise ToolError(f"cannot read: {error.strerror}", path) from error
+    if b"\0" in data:
+        raise ToolError(f"expected {what}, found a binary file (it holds NUL bytes)", path)
+    return SourceFile(path, real, data)
+
+
+def replace(file: SourceFile, data: bytes) -> None:
+    """Puts `data` in the file's place if it still holds what was read. Raises ToolError; then nothing has changed."""
+    if read(file.path).data != file.data:
+        raise ToolError("the file changed while it was being patched: nothing written, run again", file.path)
+    write(file.real, data, file.path)
+
+
+def write(target: Path, data: bytes, name: str | None = None) -> None:
+    """Writes a file whole or not at all: a temporary file beside it, fsync, rename. The mode is kept."""
+    name = name or str(target)
+    temporary = None
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o644
+        if target.exists() and not os.access(target, os.W_OK):
+            raise ToolError("cannot write: the file is read-only", name)
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+        temporary = None
+    except OSError as error:
+        raise ToolError(f"cannot write: {error.strerror}; the file is as it was", name) from error
+    finally:
+        if temporary:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+def _raise(error: OSError) -> None:
+    raise ToolError(f"cannot read: {error.strerror}", error.filename) from error

@@ -1,0 +1,133 @@
+"""What the libraries and scripts of one environment must agree on -> findings. Pure: reads nothing.
+
+Knows which SYCL runtime a library needs, who defines which operator, and how Python names operators. Does not know what
+an operator must declare (verify.py), nor how an environment is read (survey.py). Codes:
+
+    SP206  two SYCL runtimes in one environment: a process that loads both crashes where a queue crosses
+    SP207  the SYCL runtime that a library needs is not in the environment (a warning where a system may bring it)
+    SP208  an operator is defined by two libraries: the second one to be loaded fails (warning)
+    SP209  a package's Python names an operator that none of its libraries defines (warning)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from schema_patch.elf.reader import ElfFacts
+from schema_patch.model import Finding, Location, Severity
+
+from .judge import sycl_major
+
+CALL = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<op>\w+)")
+DEFINED = re.compile(r"""(?:["'](?:\w+::)|define\(\s*f?["']|op_name\s*=\s*["'])(?P<op>\w+)""")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A library and the distribution that owns it; `judged`: its operators were looked at, not only what it links."""
+
+    facts: ElfFacts
+    owner: str
+    judged: bool = True
+
+
+def check(
+    libraries: Sequence[Placed],
+    names: AbstractSet[str],
+    scripts: Mapping[str, Callable[[], bytes]],
+    *,
+    installed: bool,
+    complete: bool,
+) -> Iterator[Finding]:
+    """The findings of one environment.
+
+    `names`: of the libraries and links that a loader may find in it. `installed`: distributions are installed in it.
+    `complete`: it is all there is, as an image is, where a missing runtime cannot come from the system.
+    """
+    yield from _runtimes(libraries)
+    if installed:
+        yield from _missing(libraries, names, complete)
+    yield from _twice(libraries)
+    yield from _wrappers(libraries, scripts)
+
+
+def _runtimes(libraries: Sequence[Placed]) -> Iterator[Finding]:
+    groups: dict[str, list[Placed]] = defaultdict(list)
+    for library in libraries:
+        major = sycl_major(library.facts)
+        if major and not library.facts.soname.startswith("libsycl"):
+            groups[major].append(library)
+    if len(groups) < 2:
+        return
+    words = [f"libsycl.so.{major} ({_owners(group)})" for major, group in sorted(groups.items())]
+    fewest = min(groups.values(), key=len)
+    message = f"two SYCL runtimes in one environment: {' beside '.join(words)}; rebuild one with the other's toolchain"
+    yield Finding("SP206", Location(fewest[0].facts.path), "", message)
+
+
+def _owners(group: Sequence[Placed]) -> str:
+    owners = sorted({library.owner or os.path.basename(library.facts.path) for library in group})
+    more = f" and {len(owners) - 3} more" if len(owners) > 3 else ""
+    return f"needed by {', '.join(owners[:3])}{more}"
+
+
+def _missing(libraries: Sequence[Placed], names: AbstractSet[str], complete: bool) -> Iterator[Finding]:
+    for major in sorted({sycl_major(library.facts) or "" for library in libraries} - {""}):
+        runtime = f"libsycl.so.{major}"
+        if runtime in names:
+            continue
+        needing = [library for library in libraries if sycl_major(library.facts) == major]
+        others = sorted(name for name in names if re.fullmatch(r"libsycl\.so\.\d+", name))
+        found = f"found {', '.join(others)}" if others else "found none"
+        doubt = "" if complete else "; unless the system has one: install the intel-sycl-rt that torch asks for"
+        message = f"expected {runtime} in the environment, {_owners(needing)}, {found}{doubt}"
+        severity = Severity.ERROR if complete else Severity.WARNING
+        yield Finding("SP207", Location(needing[0].facts.path), "", message, severity)
+
+
+def _twice(libraries: Sequence[Placed]) -> Iterator[Finding]:
+    first: dict[tuple[str, str], str] = {}
+    pairs: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for library in libraries:
+        for found in library.facts.schemas:
+            space = found.schema.namespace or found.namespace
+            if not space:
+                continue
+            other = first.setdefault((space, found.schema.op), library.facts.path)
+            if other != library.facts.path:
+                pairs[other, library.facts.path].append(f"{space}::{found.schema.op}")
+    for (other, path), ops in pairs.items():
+        more = f" and {len(ops) - 1} more" if len(ops) > 1 else ""
+        message = f"{ops[0]}{more} defined here and in {other}: whichever is loaded second fails; remove the stale one"
+        yield Finding("SP208", Location(path), ops[0], message, Severity.WARNING)
+
+
+def _wrappers(libraries: Sequence[Placed], scripts: Mapping[str, Callable[[], bytes]]) -> Iterator[Finding]:
+    """Judges only namespaces that one package's libraries are known to define."""
+    defined: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    folders: dict[str, set[str]] = defaultdict(set)
+    for library in libraries:
+        for found in library.facts.schemas if library.judged else ():
+            space = found.schema.namespace or found.namespace
+            if space:
+                defined[library.owner][space].add(found.schema.op.partition(".")[0])
+                folders[library.owner].add(os.path.dirname(library.facts.path) + "/")
+    for owner, spaces in defined.items():
+        mine = [path for path in sorted(scripts) if path.startswith(tuple(folders[owner]))]
+        texts = {path: scripts[path]().decode("utf-8", "replace") for path in mine}
+        python = {match["op"] for text in texts.values() for match in DEFINED.finditer(text)}
+        told: set[tuple[str, str]] = set()
+        for path, text in texts.items():
+            for match in CALL.finditer(text):
+                space, op = match["space"], match["op"]
+                if space in spaces and op not in spaces[space] | python and (space, op) not in told:
+                    told.add((space, op))
+                    line = text.count("\n", 0, match.start()) + 1
+                    where = Location(path, line, match.start() - text.rfind("\n", 0, match.start()))
+                    message = f"calls torch.ops.{space}.{op}, which no library of {owner or 'its folder'} defines"
+                    yield Finding("SP209", where, op, message, Severity.WARNING)

@@ -1,0 +1,191 @@
+"""Paths -> the libraries in them, read. Finds with packages.py and archives.py, reads with elf.py.
+
+Knows the order of the work, and that a library should be what its distribution's RECORD says. What environment.py finds
+of each input is kept with it. Code:
+
+    SP213  a library is not what its distribution's RECORD says: rebuilt in place, or damaged (warning)
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import IO, cast
+
+from schema_patch.elf import reader
+from schema_patch.elf.reader import ElfFacts
+from schema_patch.installed import archives, packages, policy
+from schema_patch.installed.packages import Found, Library
+from schema_patch.model import Finding, Location, Severity, ToolError
+
+from . import environment
+from .environment import Placed
+
+Progress = Callable[[str], None]
+Expect = Callable[[int], None]
+STDIN, NAME_OF_STDIN = "-", "standard input"
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What paths hold, read. `libraries` and their `keys` are in step."""
+
+    libraries: list[Placed] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[ToolError] = field(default_factory=list)
+    skipped: dict[tuple[str, str], int] = field(default_factory=dict)
+    sources: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> list[ElfFacts]:
+        return [library.facts for library in self.libraries if library.judged]
+
+    def by_key(self) -> dict[str, ElfFacts]:
+        """The judged libraries by their path inside what was asked for."""
+        return {key: p.facts for key, p in zip(self.keys, self.libraries, strict=True) if p.judged}
+
+    def skip(self, what: str, why: str) -> None:
+        self.skipped[what, why] = self.skipped.get((what, why), 0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """How the reading is done, and who hears of it."""
+
+    read: archives.Read
+    include_all: bool
+    progress: Progress
+    expect: Expect
+
+
+def gather(
+    paths: Iterable[str],
+    *,
+    include_all: bool = False,
+    deep: bool = False,
+    progress: Progress | None = None,
+    expect: Expect | None = None,
+) -> Gathered:
+    """Reads what the paths hold. `deep`: exported symbols and a hash of each kernel too."""
+    gathered = Gathered()
+    work = _Work(partial(reader.read, deep=deep), include_all, progress or (lambda _: None), expect or (lambda _: None))
+    for path in paths:
+        _gather(path, gathered, work)
+    return gathered
+
+
+def _gather(path: str, gathered: Gathered, work: _Work) -> None:
+    try:
+        _read(_find(path, gathered, work), gathered, work)
+    except ToolError as error:
+        gathered.errors.append(error)
+
+
+def _find(path: str, gathered: Gathered, work: _Work) -> Found:
+    if path == STDIN:
+        found = _standard_input(gathered, work)
+    elif os.path.isfile(path):
+        with _open(path) as stream:
+            archive = archives.is_archive(stream.peek(512)[:512])  # type: ignore[attr-defined]
+            found = archives.find(stream, path, work.read, work.progress) if archive else packages.find(path)
+    else:
+        found = packages.find(path)
+    return found
+
+
+def _open(path: str) -> IO[bytes]:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise ToolError(f"cannot be read: {error.strerror}", path) from error
+
+
+def _read(found: Found, gathered: Gathered, work: _Work) -> None:
+    gathered.errors += found.errors
+    for what, why in found.skipped:
+        gathered.skip(what, why)
+    placed: list[Placed] = []
+    done = found.facts if isinstance(found, archives.Archive) else {}
+    known = {library.facts.path for library in gathered.libraries}
+    work.expect(len(found.libraries))
+    for library in found.libraries:
+        owner = library.owner
+        asked_for = library.named or work.include_all
+        why_not = policy.load().passes_over(owner.name) if owner and not asked_for else None
+        if library.path in known:
+            continue
+        known.add(library.path)
+        if owner and why_not:
+            gathered.skip(str(owner), why_not)
+        try:
+            if library.path in done:
+                facts = done[library.path]
+            else:
+                work.progress(library.path)
+                with packages.local(library) as file:
+                    if why_not:
+                        facts = reader.read(file, library.path, linked=True)
+                    else:
+                        facts = work.read(file, library.path)
+                        gathered.findings += _changed(library, facts, file)
+        except reader.ForeignElf as error:  # packages bring helpers for other machines; torch cannot load those
+            if library.named:
+                gathered.errors.append(error)
+            elif not why_not:
+                gathered.skip(library.path, error.message)
+        except ToolError as error:
+            if not why_not:
+                gathered.errors.append(error)
+        else:
+            placed.append(Placed(facts, str(owner) if owner else "", judged=not why_not))
+            gathered.keys.append(library.key)
+    complete = isinstance(found, archives.Archive) and found.complete
+    gathered.findings += environment.check(
+        placed, found.names, found.scripts, installed=found.installed, complete=complete
+    )
+    gathered.libraries += placed
+    if isinstance(found, archives.Archive):
+        gathered.sources |= found.sources
+
+
+def _standard_input(gathered: Gathered, work: _Work) -> Found:
+    """A tar archive is read as it comes. A wheel or a library must be a file: that one is copied."""
+    stream = cast(IO[bytes], sys.stdin.buffer)
+    if archives.is_archive(stream.peek(512)[:512]):  # type: ignore[attr-defined]
+        return archives.find(stream, NAME_OF_STDIN, work.read, work.progress)
+    with tempfile.NamedTemporaryFile(prefix="schema-patch-") as copy:
+        while piece := stream.read(1 << 20):
+            copy.write(piece)
+        copy.flush()
+        found = packages.find(copy.name)
+        found.libraries = [
+            replace(library, path=library.path.replace(copy.name, NAME_OF_STDIN, 1), file=copy.name)
+            for library in found.libraries
+        ]
+        _read(found, gathered, work)
+    return Found()
+
+
+def _changed(library: Library, facts: ElfFacts, file: str) -> list[Finding]:
+    """Holds a library whose operators are judged against its RECORD."""
+    algorithm, _, stated = library.digest.partition("=")
+    if algorithm != "sha256" or not facts.schemas:
+        return []
+    digest = hashlib.sha256()
+    with open(file, "rb") as content:
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+    found = base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+    if found == stated.rstrip("="):
+        return []
+    message = (
+        f"expected the content that the RECORD of {library.owner} states, found another: rebuilt in place, or damaged"
+    )
+    return [Finding("SP213", Location(library.path), "", message, Severity.WARNING)]

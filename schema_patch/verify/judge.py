@@ -1,0 +1,254 @@
+"""ElfFacts + operator table -> findings. Pure: reads nothing.
+
+Knows what an installed library must say. Does not know the ELF format, how a package is stored, nor what several
+packages must agree on (environment.py). Codes, beside those of rules.py:
+
+    SP201  runtime mismatch: the library needs another major version of libsycl.so than the policy expects
+    SP202  a required operator is in no library
+    SP203  a required operator is there, but cannot be called right
+    SP204  two libraries hold different schemas of one operator that the table knows (warning)
+    SP205  no code for a device that was asked for: neither its own nor SPIR-V
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from schema_patch.elf import targets
+from schema_patch.elf.reader import ElfFacts, FoundSchema
+from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
+from schema_patch.schemas.grammar import TYPES, Type
+from schema_patch.schemas.rules import Judgement, judge
+from schema_patch.schemas.table import Table
+
+GOOD = frozenset({Verdict.RIGHT, Verdict.NEEDS_GUARD})
+SYCL = re.compile(r"libsycl(?:-preview)?\.so(?:\.(?P<major>\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One schema in one library, judged."""
+
+    library: str
+    found: FoundSchema
+    effect: Effect | None
+    judgement: Judgement
+
+    @property
+    def op(self) -> str:
+        return self.found.schema.op
+
+    @property
+    def where(self) -> Location:
+        return Location(self.library)
+
+    @property
+    def namespace(self) -> str:
+        return self.found.schema.namespace or self.found.namespace
+
+
+def check(
+    libraries: Iterable[ElfFacts],
+    table: Table,
+    *,
+    require: Sequence[str] = (),
+    sycl: str,
+    devices: Sequence[str] = (),
+    where: str = "",
+) -> Report:
+    """Judges what libraries say of themselves; `where` names them all together. Pure.
+
+    `require`: operators that must be there and right. `sycl`: the major version of libsycl.so to expect. `devices`:
+    what each library with device code must run on. An operator that the table knows and that cannot be read, as after
+    damage to the file, is in the report's `errors`.
+    """
+    libraries = list(libraries)
+    wanted = [(word, targets.wanted(word)) for word in devices]
+    rows = [_judged(library.path, found, table) for library in libraries for found in library.schemas]
+    findings = [finding for library in libraries for finding in _runtime(library, sycl)]
+    findings += [
+        Finding(row.judgement.code, row.where, row.op, _message(row), row.judgement.severity)
+        for row in rows
+        if row.judgement.code
+    ]
+    findings += _contradictions(rows)
+    findings += [finding for library in libraries for finding in _devices(library, wanted)]
+    if libraries:
+        findings += [finding for name in require for finding in _required(name, rows, len(libraries), where)]
+    checked = tuple(
+        Checked(row.op, row.where, row.found.text, row.judgement.verdict, row.judgement.reason) for row in rows
+    )
+    checked += tuple(_device_rows(libraries, wanted))
+    errors = [error for library in libraries for error in _damaged(library, table)]
+    errors += [error for row in rows if (error := _doubtful(row, table))]
+    ours = {row.library for row in rows if row.effect}
+    errors += [_unread(library) for library in libraries if library.unread and library.path in ours]
+    return Report(checked, tuple(findings), tuple(errors))
+
+
+def sycl_major(library: ElfFacts) -> str | None:
+    """The major version of libsycl.so that a library needs: None where it needs none, empty where it names none."""
+    for needed in library.needed:
+        match = SYCL.fullmatch(needed)
+        if match:
+            return match["major"] or ""
+    return None
+
+
+def _judged(library: str, found: FoundSchema, table: Table) -> _Row:
+    effect = table.effect(found.schema, found.namespace or None)
+    judgement = judge(found.schema, effect)
+    if judgement.verdict in GOOD:
+        # The grammar takes any word in lower case for a type variable; torch takes none from an operator library.
+        for arg in (*found.schema.args, *found.schema.returns):
+            odd = [base for base in _bases(arg.type) if base not in TYPES and not base.startswith("__torch__")]
+            if odd:
+                what = f"argument '{arg.name}'" if arg in found.schema.args else "the return"
+                judgement = Judgement(Verdict.UNKNOWN, reason=f"{what} has no type of torch: '{odd[0]}'")
+    return _Row(library, found, effect, judgement)
+
+
+def _bases(kind: Type) -> Iterator[str]:
+    if kind.base:
+        yield kind.base
+    for inner in kind.inner:
+        yield from _bases(inner)
+
+
+def _message(row: _Row) -> str:
+    return f"{row.judgement.reason}: {' '.join(row.found.text.split())}"
+
+
+def _runtime(library: ElfFacts, expected: str) -> Iterator[Finding]:
+    major = sycl_major(library)
+    if major is not None and major != expected:
+        found = f"libsycl.so.{major}" if major else "libsycl.so without a version"
+        message = f"expected to need libsycl.so.{expected}, needs {found}; build it with the toolchain of its torch"
+        yield Finding("SP201", Location(library.path), "", message)
+
+
+def _devices(library: ElfFacts, wanted: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Finding]:
+    """A device that a library with device code has none for: the call fails there, or compiles for minutes."""
+    kernels = library.device.kernels()
+    for word, ips in wanted:
+        for ip, name in ips.items():
+            missing = targets.lacking(kernels, ip)
+            if missing:
+                has = targets.summary(library.device.targets())
+                many = f"{len(missing)} of {len(kernels)} kernels"
+                message = (
+                    f"no code for {name} ({ip}.x) and no SPIR-V in {many}, such as {missing[0][:120]}; it has {has}"
+                )
+                yield Finding("SP205", Location(library.path), "", f"--target {word}: {message}")
+
+
+def _device_rows(libraries: Sequence[ElfFacts], wanted: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Checked]:
+    for library in libraries:
+        kernels = library.device.kernels()
+        for _, ips in wanted if kernels else ():
+            for ip, name in ips.items():
+                missing = len(targets.lacking(kernels, ip))
+                verdict = Verdict.WRONG if missing else Verdict.RIGHT
+                native = sum(any(code.startswith(f"{ip}.") for code in codes) for codes in kernels.values())
+                reason = f"{native} of {len(kernels)} kernels compiled for it, {missing} with neither that nor SPIR-V"
+                yield Checked(name, Location(library.path), "", verdict, reason)
+
+
+def unread_devices(library: ElfFacts) -> Iterator[ToolError]:
+    """Device code that cannot be judged when a target is asked for."""
+    for what in library.device.unread:
+        yield ToolError(f"expected device code in a known form, found {what}: targets not verified", library.path)
+
+
+def _damaged(library: ElfFacts, table: Table) -> Iterator[ToolError]:
+    """Strings that were the schema of an operator of the table: a damaged file, or code that is not understood."""
+    for damaged in library.damaged:
+        op = _resembles(damaged.text, table)
+        text = " ".join(damaged.text.split())[:200]
+        if op and damaged.partly:
+            message = f"could not verify {op}: code builds its schema in ways not understood, after {text!r}"
+            yield ToolError(message, library.path)
+        elif op:
+            message = f"expected the schema of {op}, found text that is none; install it again: {text!r}"
+            yield ToolError(message, library.path)
+
+
+def _unread(library: ElfFacts) -> ToolError:
+    message = f"could not verify all operators: {library.unread} more calls take a schema than schemas were found"
+    return ToolError(
+        f"{message}: code builds its text in ways not understood, or a longer text ends in it", library.path
+    )
+
+
+def _resembles(text: str, table: Table) -> str:
+    """The operator whose schema a text was before a bit of it turned: its name stands there, and its arguments."""
+    words = set(re.findall(r"\w+", text))
+    ends = [match.end() for match in re.finditer(r"\(", text)][:4]
+    for op, entry in table.entries.items():
+        named = op in text or any(_one_off(text[max(0, end - len(op) - 1) : end], f"{op}(") for end in ends)
+        if named and (len({*entry.arguments} - words) <= 1 or f"{op}(Tensor" in text):
+            return op
+    return ""
+
+
+def _doubtful(row: _Row, table: Table) -> ToolError | None:
+    """An operator that the table knows but for a turned bit is no unknown operator: the file is damaged."""
+    text = " ".join(row.found.text.split())
+    if row.effect is not None:
+        if row.judgement.verdict is not Verdict.UNKNOWN:
+            return None
+        return ToolError(f"could not verify {row.op}: {row.judgement.reason}: {text}", row.library)
+    arguments = tuple(arg.name for arg in row.found.schema.args)
+    for name, entry in table.entries.items():
+        renamed = (
+            len(arguments) > 2 and arguments == entry.arguments and (_one_off(row.op, name) or name.endswith(row.op))
+        )
+        pairs = list(zip(arguments, entry.arguments, strict=False))
+        other = [(a, b) for a, b in pairs if a != b]
+        changed = row.op == name and len(arguments) == len(entry.arguments) and len(other) == 1 and _one_off(*other[0])
+        if (row.op != name and renamed) or changed:
+            return ToolError(
+                f"could not verify what is {name} but for one letter (a damaged file?): {text}", row.library
+            )
+    return None
+
+
+def _one_off(left: str, right: str) -> bool:
+    """Equal but for one bit of one character."""
+    if len(left) != len(right):
+        return False
+    other = [ord(a) ^ ord(b) for a, b in zip(left, right, strict=True) if a != b]
+    return len(other) == 1 and other[0].bit_count() == 1
+
+
+def _contradictions(rows: Sequence[_Row]) -> Iterator[Finding]:
+    """A stale copy beside a new one: which of them registers depends on what is loaded first."""
+    first: dict[tuple[str, str], _Row] = {}
+    for row in rows:
+        if row.effect is None:
+            continue
+        other = first.setdefault((row.op, row.namespace), row)
+        if other.found.schema != row.found.schema:
+            text = " ".join(other.found.text.split())
+            message = f"two schemas of one operator: the other, in {other.library}, is {text}"
+            yield Finding("SP204", row.where, row.op, message, Severity.WARNING)
+
+
+def _required(name: str, rows: Sequence[_Row], libraries: int, where: str) -> Iterator[Finding]:
+    namespace, _, op = name.rpartition("::")
+    copies = [row for row in rows if row.op == op and (not namespace or row.namespace in ("", namespace))]
+    for row in copies:
+        verdict = row.judgement.verdict
+        if verdict not in GOOD:
+            yield Finding("SP203", row.where, op, f"required to be right, is {verdict.value}: {_message(row)}")
+    if not copies:
+        message = f"required, but in none of the {libraries} libraries read"
+        near = difflib.get_close_matches(op, {row.op for row in rows}, 1)
+        if any(row.op.endswith(op) for row in rows):
+            message += "; a longer name ends so, and linkers merge tails of strings: it cannot be told from the file"
+        elif near:
+            message += f"; did you mean {near[0]}?"
+        yield Finding("SP202", Location(where), op, message)

@@ -1,0 +1,63 @@
+"""A binary's schemas against those of a source tree: which fix is in the binary. Pure: reads nothing.
+
+A released tag once lacked a fix that had been merged before it: only the binary tells. Knows operators by name and
+namespace; does not know what is right. Codes:
+
+    SP210  an operator's schema in the binary is not the one in the source
+    SP211  an operator of the source is in no binary
+    SP212  an operator of the binary is registered nowhere in the source (warning)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from schema_patch.elf.reader import ElfFacts
+from schema_patch.model import Checked, Finding, Location, Severity, Verdict
+from schema_patch.schemas.grammar import Schema
+
+from .compare import word_diff
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One operator of the source; the namespace is empty where a macro hides it."""
+
+    schema: Schema
+    namespace: str
+    location: Location
+
+
+def check(libraries: Iterable[ElfFacts], source: Sequence[Registered]) -> Iterator[Finding | Checked]:
+    """What of the binary is as the source has it, and what is not. A namespace that one side does not tell fits any."""
+    by_op: dict[str, list[Registered]] = defaultdict(list)
+    for registered in source:
+        by_op[registered.schema.op].append(registered)
+    seen: set[int] = set()
+    for library in libraries:
+        for found in library.schemas:
+            space = found.schema.namespace or found.namespace
+            likely = [other for other in by_op[found.schema.op] if not space or other.namespace in ("", space)]
+            seen |= {id(other) for other in likely}
+            text = " ".join(found.text.split())
+            where = Location(library.path)
+            if not likely:
+                message = f"registered nowhere in the source: {text}"
+                yield Finding("SP212", where, found.schema.op, message, Severity.WARNING)
+            elif not any(_same(found.schema, other.schema) for other in likely):
+                other = likely[0]
+                diff = word_diff(text, " ".join(str(other.schema).split()))
+                yield Finding("SP210", where, found.schema.op, f"to be as in {other.location}: {diff}")
+            else:
+                same = next(other for other in likely if _same(found.schema, other.schema))
+                yield Checked(found.schema.op, where, "", Verdict.RIGHT, f"as in {same.location}")
+    for registered in source:
+        if id(registered) not in seen:
+            message = f"in the source and in no binary: {registered.schema}"
+            yield Finding("SP211", registered.location, registered.schema.op, message)
+
+
+def _same(left: Schema, right: Schema) -> bool:
+    return (left.op, left.args, left.returns) == (right.op, right.args, right.returns)

@@ -1,0 +1,144 @@
+"""What paths hold, judged: the whole of `verify-schemas` but for its command line.
+
+Knows what is told of it all. Reads with gather.py, judges with verify.py; an sdist, which has no binaries, by its C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from schema_patch.elf import targets
+from schema_patch.installed import policy
+from schema_patch.model import Report, ToolError
+from schema_patch.schemas.table import Table, load
+from schema_patch.text.files import SourceFile
+
+from . import judge
+from .environment import Placed
+from .gather import Expect, Gathered, Progress, gather
+from .judge import sycl_major
+
+
+def survey(
+    paths: Iterable[str],
+    *,
+    require: Sequence[str] = (),
+    sycl: str | None = None,
+    devices: Sequence[str] = (),
+    include_all: bool = False,
+    table: Table | None = None,
+    progress: Progress | None = None,
+    expect: Expect | None = None,
+) -> Report:
+    """The report of survey_and_facts."""
+    return survey_and_facts(
+        paths,
+        require=require,
+        sycl=sycl,
+        devices=devices,
+        include_all=include_all,
+        table=table,
+        progress=progress,
+        expect=expect,
+    )[0]
+
+
+def survey_and_facts(
+    paths: Iterable[str],
+    *,
+    require: Sequence[str] = (),
+    sycl: str | None = None,
+    devices: Sequence[str] = (),
+    include_all: bool = False,
+    table: Table | None = None,
+    progress: Progress | None = None,
+    expect: Expect | None = None,
+) -> tuple[Report, Gathered]:
+    """Reads every library under the paths and judges it; `progress` hears each path before it is read,
+    `expect` how many there are.
+
+    `require`: operators that must be present and declare what they write. `sycl`: the expected major version of
+    libsycl.so, if not the policy's. `devices`: what device code must run on. `include_all`: look into the platform's
+    own distributions too. What cannot be read is in the report's `errors`; the rest is judged all the same.
+    """
+    paths = list(paths)
+    known = table or load()
+    found = gather(paths, include_all=include_all, progress=progress, expect=expect)
+    report = judge.check(
+        found.judged,
+        known,
+        require=require,
+        sycl=sycl or policy.load().sycl.major,
+        devices=devices,
+        where=" ".join(paths),
+    )
+    errors = [*found.errors, *report.errors]
+    if devices:
+        errors += [error for facts in found.judged for error in judge.unread_devices(facts)]
+        if not any(facts.device.kernels() for facts in found.judged):
+            errors.append(ToolError("expected device code to run on --target, found none", " ".join(paths)))
+    report = replace(
+        report,
+        findings=(*report.findings, *found.findings),
+        errors=tuple(errors),
+        facts=facts_of(found),
+    )
+    return _with_sources(report, found.sources, known), found
+
+
+def _with_sources(report: Report, sources: dict[str, bytes], table: Table) -> Report:
+    """Adds what an sdist's C++ registers, judged as `check` judges it."""
+    if not sources:
+        return report
+    from schema_patch.source import patch  # which reads C++: only an sdist needs it
+
+    units = [patch.examine(SourceFile(name, Path(name), data), table) for name, data in sorted(sources.items())]
+    judged = patch.report(units)
+    return replace(
+        report,
+        checked=(*report.checked, *judged.checked),
+        findings=(*report.findings, *judged.findings),
+        errors=(*report.errors, *judged.errors),
+    )
+
+
+def facts_of(found: Gathered) -> dict[str, object]:
+    """For the report: the libraries that have a say, how many others were read, and what was left out and why."""
+    judged = [library for library in found.libraries if library.judged]
+    speaking = [p for p in judged if p.facts.schemas or p.facts.device.images or sycl_major(p.facts) is not None]
+    linked = [p for p in found.libraries if not p.judged and sycl_major(p.facts) is not None]
+    return {
+        "libraries": [_library(library) for library in speaking],
+        "others_read": len(judged) - len(speaking),
+        "runtime_only": [{"path": p.facts.path, "owner": p.owner, "sycl": sycl_major(p.facts)} for p in linked],
+        "skipped": [{"what": what, "files": files, "why": why} for (what, why), files in found.skipped.items()],
+    }
+
+
+def _library(library: Placed) -> dict[str, object]:
+    facts = library.facts
+    counts = facts.device.targets()
+    return {
+        "path": facts.path,
+        "owner": library.owner,
+        "machine": facts.machine,
+        "size": facts.size,
+        "stripped": facts.stripped,
+        "needed": list(facts.needed),
+        "versions": {name: list(versions) for name, versions in facts.versions},
+        "soname": facts.soname,
+        "runpath": facts.runpath,
+        "abi": list(facts.abi),
+        "sycl": sycl_major(facts),
+        "schemas": len(facts.schemas),
+        "namespaces": sorted({schema.namespace for schema in facts.schemas} - {""}),
+        "images": facts.device.images,
+        "targets": {code: {"name": targets.title(code), "kernels": count} for code, count in counts.items()},
+        "kernels": len(facts.device.kernels()),
+        "kernel_targets": {kernel: sorted(codes) for kernel, codes in sorted(facts.device.kernels().items())},
+        "without_spirv": len(targets.lacking(facts.device.kernels(), "")),
+        "compressed": any(code.compressed for code in facts.device.codes),
+        "unread": list(facts.device.unread),
+    }

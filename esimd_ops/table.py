@@ -1,8 +1,8 @@
 """OPS: the 47 operators, one entry each. Start here: what an operator writes, means, is tried with and may deviate by.
 
-What an operator writes and returns is read from `schema_patch/schemas/policies/esimd.toml`, its meaning from `reference`, its
-arguments from `samples`, its callable form from `ops`; this table says how closely a kernel has to follow. Numbers
-follow one rule (`HALF`); an entry names what is stricter or of another kind.
+What an operator writes and returns is read from `schema_patch/schemas/policies/esimd.toml`, its meaning from
+`reference`, its arguments from `samples`, its callable form from `ops`; this table says how closely a kernel has to
+follow. Numbers follow one rule (`HALF`); an entry names what is stricter or of another kind.
 """
 
 from collections.abc import Callable

@@ -16,7 +16,7 @@ from .order import Answer, Order
 
 
 def work(order: Order) -> Answer:
-    from esimd_ops.parity.child import load
+    from esimd_ops.trials.libraries import load
     from esimd_ops.trials.messages import Request
 
     libraries = tuple(library for library in order.libraries if library != order.samples)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from esimd_ops.parity.child import load
+from esimd_ops.trials.libraries import load
 from esimd_ops.trials.messages import Request
 from schema_patch.model import ToolError
 

@@ -19,12 +19,12 @@ from typing import Protocol
 from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
-from schema_patch.inference.infer import Answer, Inferred, Kind
 from schema_patch.inference.operators import Operator
 from schema_patch.model import Checked, Effect, Finding, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import annotate, rules, table
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.grammar import Schema
+from schema_patch.schemas.inferred import Answer, Inferred, Kind
 from schema_patch.schemas.rules import Judgement
 from schema_patch.text import files
 

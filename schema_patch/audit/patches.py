@@ -9,11 +9,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from schema_patch.cpp.literals import Unreadable
 from schema_patch.cpp.literals import read as read_literals
 from schema_patch.model import Checked, Location, Span, Verdict
 from schema_patch.schemas.grammar import SchemaError, parse
 from schema_patch.text import files
+from schema_patch.text.mapped import Unreadable
 
 SUFFIXES = (".patch", ".diff")
 DEFINITION = re.compile(rb'\.\s*def\s*\(\s*((?:"(?:[^"\\\n]|\\.)*"\s*)+)')

@@ -10,8 +10,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from schema_patch.cpp.literals import Unreadable
-from schema_patch.inference.infer import Answer, Kind
 from schema_patch.inference.operators import Operator
 from schema_patch.model import Checked, Edit, Finding, Location, Severity, ToolError, Verdict
 from schema_patch.python import edits as pyedits
@@ -19,7 +17,9 @@ from schema_patch.python import flow, registrations
 from schema_patch.python.registrations import Fake, PyOperator, PySource
 from schema_patch.schemas import annotate
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
+from schema_patch.schemas.inferred import Answer, Kind
 from schema_patch.text import files
+from schema_patch.text.mapped import Unreadable
 
 Writes = Mapping[str, tuple[int, ...]]
 

@@ -99,7 +99,7 @@ def _against(report: Report, baseline: str) -> Report:
 
 
 def _unknown(result: Audit) -> None:
-    from schema_patch.inference.infer import Kind
+    from schema_patch.schemas.inferred import Kind
 
     for row in result.rows:
         for answer in row.inferred.answers:

@@ -4,43 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from schema_patch.model import Edit, Span
+from schema_patch.model import Span
+from schema_patch.text.mapped import SIMPLE, MappedText, Unreadable
 
 OPENING = re.compile(rb'(?P<prefix>u8|[LuU])?(?P<raw>R)?"')
-SIMPLE = {ord(k): ord(v) for k, v in zip("ntabfvr\"'\\?", "\n\t\a\b\f\v\r\"'\\?", strict=True)}
 NUMERIC = re.compile(rb"[0-7]{1,3}|x[0-9a-fA-F]+|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
 SPLICE = re.compile(rb"\\\r?\n")
-
-
-class Unreadable(ValueError):
-    """The bytes are no string literal that we can map; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class MappedText:
-    """The text of adjacent literals and, for each character, the bytes of the file that spell it."""
-
-    text: str
-    spans: tuple[Span, ...]
-
-    def edits(self, start: int, end: int, new: str) -> list[Edit]:
-        """The edits that replace text[start:end] by `new`, leaving quotes, comments and line breaks between pieces.
-
-        An insertion goes behind the character before it, so that it stays in that character's literal.
-        """
-        data = new.encode("ascii")
-        if start == end:
-            at = self.spans[start - 1].end
-            return [Edit(Span(at, at), data)]
-        runs: list[Span] = []
-        for span in self.spans[start:end]:
-            if runs and runs[-1].end == span.start:
-                runs[-1] = Span(runs[-1].start, span.end)
-            else:
-                runs.append(span)
-        return [Edit(run, data if index == 0 else b"") for index, run in enumerate(runs)]
 
 
 def read(source: bytes, literals: Sequence[Span]) -> MappedText:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schema_patch.model import Location, Span
-
-from .literals import MappedText
+from schema_patch.text.mapped import MappedText
 
 
 @dataclass(frozen=True, slots=True)

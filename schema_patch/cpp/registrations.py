@@ -17,9 +17,9 @@ import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
 from schema_patch.model import Location, Span
+from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import literals
-from .literals import MappedText, Unreadable
 from .registered import Implementation, Problem, Registration, Source, Unwritten
 
 BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")

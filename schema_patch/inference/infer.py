@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from schema_patch.cpp.registered import Implementation
 from schema_patch.schemas.grammar import Schema
+from schema_patch.schemas.inferred import Answer, Chain, Inferred, Kind
 
-from .domain.values import MIXED, Chain, Path, Summary, loaded, shorter
+from .domain.values import MIXED, Path, Summary, loaded, shorter
 from .engine.flow import Summaries
 from .index.index import Index
 from .index.scan import Function, arity
@@ -23,38 +22,6 @@ from .index.scan import Function, arity
 NOT_REAL = re.compile(r"Meta|Fake|Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python")
 WRAPPED = re.compile(r"<\s*&\s*([\w:\s]+?)\s*>\s*$")
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
-
-
-class Kind(str, Enum):
-    """The three answers."""
-
-    WRITTEN = "written"
-    READ = "read only"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What happens to one argument. The reason tells why it is unknown, or on which condition it is written."""
-
-    name: str
-    kind: Kind
-    chain: Chain = ()
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Inferred:
-    """What can be said of one operator. `returns` has, for each returned value, the argument handed back, "private
-    buffer", "fresh" or "unknown"."""
-
-    answers: tuple[Answer, ...]
-    returns: tuple[str, ...]
-    functions: tuple[str, ...]  # where the implementations stand
-    reason: str = ""
-
-    def of(self, name: str) -> Answer | None:
-        return next((answer for answer in self.answers if answer.name == name), None)
 
 
 def classify(path: Path, plain: bool) -> str:

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schema_patch.cpp.literals import MappedText
 from schema_patch.cpp.registered import Implementation, Registration, Source
 from schema_patch.model import Location, Span
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
+from schema_patch.text.mapped import MappedText
 
 from .index.macros import closing, substitute
 from .index.mask import Macro, mask

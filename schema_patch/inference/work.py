@@ -7,13 +7,15 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Sequence
 
+from schema_patch.schemas.inferred import Inferred
+
 from . import operators, unwritten
 from .domain import models
 from .engine.flow import Summaries
 from .index.index import Index
 from .index.mask import Macro
 from .index.tree import Tree, processes
-from .infer import Inference, Inferred
+from .infer import Inference
 from .operators import Operator
 
 Step = Callable[[str], None]

@@ -18,6 +18,7 @@ from enum import Enum
 from functools import cached_property, partial
 
 from schema_patch.model import Location, Span, ToolError
+from schema_patch.schemas.gone import Gone
 
 from .names import ANY, Names, is_own
 
@@ -26,17 +27,6 @@ HOLDERS = (ast.Call, ast.keyword, ast.Return, ast.Tuple, ast.List, ast.Set, ast.
            ast.Lambda, ast.Yield, ast.Assign, ast.AnnAssign)  # fmt: skip
 HANDLE = re.compile(rb"torch\.ops|\w\.ops\.|\w\.ops\s*[,)]|import[^\n]*\bops\b")
 NEWLINE = re.compile(rb"\r\n|\r|\n")
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """An operator that hands `buffer` back, and whose schema says `-> ()`. No buffer: its result was more than that."""
-
-    namespace: str | None
-    op: str
-    arguments: tuple[str, ...]
-    buffer: str | None
-    overload: str = ""
 
 
 class Use(Enum):

@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from schema_patch.cpp.literals import MappedText, Unreadable
 from schema_patch.model import Edit, Effect, Span
 from schema_patch.schemas import annotate
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.grammar import Schema
+from schema_patch.text.mapped import MappedText, Unreadable
 
 
 def annotated(schema: Schema, text: MappedText, writes: Sequence[str], *, bare: bool) -> tuple[Edit, ...]:

@@ -11,7 +11,9 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from .calls import Gone, Module, Stray, named
+from schema_patch.schemas.gone import Gone
+
+from .calls import Module, Stray, named
 from .names import ANY, FUNCTIONS, Function, Names
 
 REGISTER = frozenset({"register_fake", "impl_abstract"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from schema_patch.inference.infer import Answer, Kind
+from schema_patch.schemas.inferred import Answer, Kind
 
 from .values import LIST, NOTHING, Flow, Found, Value, Values, names_of, parameters
 

@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 from schema_patch.model import ToolError
+from schema_patch.schemas.gone import Gone
 
-from .calls import Gone, named, parse
+from .calls import named, parse
 from .names import Names
 
 OPERATORS = "torch.ops"

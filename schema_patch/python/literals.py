@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from schema_patch.cpp.literals import SIMPLE, MappedText, Unreadable
 from schema_patch.model import Span
+from schema_patch.text.mapped import SIMPLE, MappedText, Unreadable
 
 PIECE = re.compile(
     rb"""(?P<prefix>[uUrR]?)(?P<quote>\"{3}|'{3}|"|')(?P<body>(?:\\.|(?!(?P=quote)).)*?)(?P=quote)""", re.DOTALL

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from schema_patch.cpp.literals import MappedText, Unreadable
 from schema_patch.model import Location, Span
+from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import literals
 

@@ -16,11 +16,12 @@ import re
 from collections.abc import Collection, Iterator
 
 from schema_patch.model import Edit, Finding, Severity, Span, ToolError
+from schema_patch.schemas.gone import Gone
 from schema_patch.text import edits
 
 from . import calls
 from . import fakes as pyfakes
-from .calls import Call, Gone, Module, Outside, Use
+from .calls import Call, Module, Outside, Use
 from .fakes import Fake
 from .names import FUNCTIONS, Function
 

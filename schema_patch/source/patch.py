@@ -21,9 +21,9 @@ from importlib import resources
 from schema_patch.cpp import registrations, strays
 from schema_patch.cpp.registered import Implementation, Problem, Registration, Source
 from schema_patch.model import Checked, Edit, Effect, Finding, Location, Report, Severity, Span, ToolError, Verdict
-from schema_patch.python.calls import Gone
 from schema_patch.schemas import annotate, grammar, rules
 from schema_patch.schemas.annotate import Returns, TextEdit
+from schema_patch.schemas.gone import Gone
 from schema_patch.schemas.grammar import Schema, SchemaError
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.table import Table

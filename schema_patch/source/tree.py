@@ -8,8 +8,9 @@ from pathlib import Path
 
 from schema_patch.model import Finding, ToolError
 from schema_patch.python import calls, wrap
-from schema_patch.python.calls import Gone, Outside
+from schema_patch.python.calls import Outside
 from schema_patch.python.handles import Handles
+from schema_patch.schemas.gone import Gone
 from schema_patch.schemas.table import Table
 from schema_patch.text import files, journal
 

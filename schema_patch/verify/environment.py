@@ -16,24 +16,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
-from schema_patch.elf.reader import ElfFacts
+from schema_patch.elf.sycl import sycl_major
+from schema_patch.installed.placed import Placed
 from schema_patch.model import Finding, Location, Severity
-
-from .judge import sycl_major
 
 CALL = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<op>\w+)")
 DEFINED = re.compile(r"""(?:["'](?:\w+::)|define\(\s*f?["']|op_name\s*=\s*["'])(?P<op>\w+)""")
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A library and the distribution that owns it; `judged`: its operators were looked at, not only what it links."""
-
-    facts: ElfFacts
-    owner: str
-    judged: bool = True
 
 
 def check(

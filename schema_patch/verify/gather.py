@@ -22,10 +22,10 @@ from schema_patch.elf import reader
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.installed import archives, packages, policy
 from schema_patch.installed.packages import Found, Library
+from schema_patch.installed.placed import Placed
 from schema_patch.model import Finding, Location, Severity, ToolError
 
 from . import environment
-from .environment import Placed
 
 Progress = Callable[[str], None]
 Expect = Callable[[int], None]

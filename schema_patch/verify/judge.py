@@ -19,13 +19,13 @@ from dataclasses import dataclass
 
 from schema_patch.elf import targets
 from schema_patch.elf.reader import ElfFacts, FoundSchema
+from schema_patch.elf.sycl import sycl_major
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas.grammar import TYPES, Type
 from schema_patch.schemas.rules import Judgement, judge
 from schema_patch.schemas.table import Table
 
 GOOD = frozenset({Verdict.RIGHT, Verdict.NEEDS_GUARD})
-SYCL = re.compile(r"libsycl(?:-preview)?\.so(?:\.(?P<major>\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +87,6 @@ def check(
     ours = {row.library for row in rows if row.effect}
     errors += [_unread(library) for library in libraries if library.unread and library.path in ours]
     return Report(checked, tuple(findings), tuple(errors))
-
-
-def sycl_major(library: ElfFacts) -> str | None:
-    """The major version of libsycl.so that a library needs: None where it needs none, empty where it names none."""
-    for needed in library.needed:
-        match = SYCL.fullmatch(needed)
-        if match:
-            return match["major"] or ""
-    return None
 
 
 def _judged(library: str, found: FoundSchema, table: Table) -> _Row:

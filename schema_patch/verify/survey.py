@@ -10,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from schema_patch.elf import targets
+from schema_patch.elf.sycl import sycl_major
 from schema_patch.installed import policy
+from schema_patch.installed.placed import Placed
 from schema_patch.model import Report, ToolError
 from schema_patch.schemas.table import Table, load
 from schema_patch.text.files import SourceFile
 
 from . import judge
-from .environment import Placed
 from .gather import Expect, Gathered, Progress, gather
-from .judge import sycl_major
 
 
 def survey(

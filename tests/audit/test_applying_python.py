@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from schema_patch.audit import apply, python
 from schema_patch.commands import main
-from schema_patch.cpp.literals import Unreadable
 from schema_patch.model import Span
 from schema_patch.python import edits as pyedits
 from schema_patch.python import literals, registrations
 from schema_patch.text import edits
+from schema_patch.text.mapped import Unreadable
 
 BODY = "def op(x: Tensor, out: Tensor, more: Tensor) -> None:\n    out.copy_(x)\n    more.zero_()\n"
 LIBRARY = 'lib = torch.library.Library("lib", "DEF")\n'

@@ -7,7 +7,7 @@ from pathlib import Path
 from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
-from schema_patch.inference.infer import Inferred
+from schema_patch.schemas.inferred import Inferred
 
 REGISTRATION = """
 #include <torch/library.h>

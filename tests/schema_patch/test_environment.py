@@ -10,10 +10,10 @@ import pytest
 from elf_files import OTHER, VOID, build
 
 from schema_patch.elf.reader import ElfFacts, FoundSchema
+from schema_patch.installed.placed import Placed
 from schema_patch.model import Finding, Severity
 from schema_patch.schemas.grammar import parse
 from schema_patch.verify import environment, survey
-from schema_patch.verify.environment import Placed
 
 
 def library(

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schema_patch.python import wrap
-from schema_patch.python.calls import Gone
+from schema_patch.schemas.gone import Gone
 from schema_patch.text import edits
 
 GONE = [Gone("ns", "norm", ("x", "out", "w"), "out"), Gone("ns", "add", ("out", "r"), "out")]

@@ -6,7 +6,7 @@ import pytest
 
 from schema_patch.model import ToolError
 from schema_patch.python import calls, fakes, names, wrap
-from schema_patch.python.calls import Gone
+from schema_patch.schemas.gone import Gone
 from schema_patch.text import edits
 
 NORM = Gone("ns", "norm", ("input", "output", "weight", "eps"), "output")

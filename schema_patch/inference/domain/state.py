@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from schema_patch.schemas.inferred import Chain
+
 from .values import (
     COPY,
     NOTHING,
     THIS,
     WIDEST,
-    Chain,
     Origin,
     Path,
     Root,

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from schema_patch.schemas.inferred import Chain
+
 Root = Any  # int: parameter; str: local object; a tuple ("fn", Function, Constants) or ("lambda", node id)
 Path = tuple[str, ...]
 Origin = tuple[Root, Path, bool]  # the flag: reached as const, so that a callee that is not seen cannot write there
 Value = frozenset[Origin]
-Place = tuple[str, int]  # file, line
-Chain = tuple[Place, ...]
 
 NOTHING: Value = frozenset()
 THIS = -1

@@ -15,7 +15,6 @@ from schema_patch.inference.domain.values import (
     NOTHING,
     PACK,
     THIS,
-    Chain,
     Origin,
     Path,
     Root,
@@ -27,6 +26,7 @@ from schema_patch.inference.domain.values import (
 )
 from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import Parameter
+from schema_patch.schemas.inferred import Chain
 
 if TYPE_CHECKING:
     from .calls import Calls

@@ -12,7 +12,6 @@ from schema_patch.inference.domain.state import State, Variable
 from schema_patch.inference.domain.values import (
     NOTHING,
     THIS,
-    Chain,
     Origin,
     Value,
     constant,
@@ -26,6 +25,7 @@ from schema_patch.inference.index.constants import Constants, decide, given
 from schema_patch.inference.index.index import Index
 from schema_patch.inference.index.scan import Function, split
 from schema_patch.inference.index.syntax import Body
+from schema_patch.schemas.inferred import Chain
 
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
 NAME = re.compile(r"[A-Za-z_]\w*")

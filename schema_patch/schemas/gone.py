@@ -1,0 +1,16 @@
+"""Operators whose result is gone since their schema says `-> ()`: what Python callers must follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """An operator that hands `buffer` back, and whose schema says `-> ()`. No buffer: its result was more than that."""
+
+    namespace: str | None
+    op: str
+    arguments: tuple[str, ...]
+    buffer: str | None
+    overload: str = ""

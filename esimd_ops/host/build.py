@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from schema_patch.model import ToolError
+from schema_patch.text.files import walk
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = "libesimd_host.so"
 HOST_SUFFIXES = (".cc", ".cpp", ".cxx")
-SKIPPED = {"build", "dist", "tests", "test", "node_modules", ".git"}
+NO_KERNELS = {"build", "dist", "tests", "test"}  # what earlier builds left, and what registers for itself
 SUB_GROUP = 16  # kSubGroupSize of the headers
 MANY = 4  # sources with torch's headers from which on these are compiled once, for all
 
@@ -75,9 +76,9 @@ def sources(tree: Path, only: Sequence[str] = ()) -> tuple[Path, ...]:
     if not tree.is_dir():
         raise ToolError("no such directory", str(tree))
     found = []
-    for folder, folders, files in os.walk(tree):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        for name in sorted(files):
+    for folder, folders, names in walk(str(tree)):
+        folders[:] = [name for name in folders if name not in NO_KERNELS]
+        for name in names:
             path = Path(folder, name)
             if path.suffix == ".sycl" or (path.suffix in HOST_SUFFIXES and _REGISTRATION.search(path.read_bytes())):
                 found.append(path)

@@ -129,7 +129,7 @@ def _files(paths: Iterable[str], errors: list[ToolError]) -> Iterable[str]:
                 if real not in seen and os.path.isfile(real):
                     seen.add(real)
                     yield path
-        except ToolError as error:  # noqa: PERF203  the next tree is read all the same
+        except ToolError as error:  # the next tree is read all the same
             errors.append(error)
 
 

@@ -49,8 +49,7 @@ def _find(root: str) -> Iterator[str]:
         if root.endswith(SUFFIXES):
             yield root
         return
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(set(folders) - files.SKIPPED)
-        for name in sorted(names):
+    for folder, _, names in files.walk(root):
+        for name in names:
             if name.endswith(SUFFIXES) and os.path.isfile(os.path.join(folder, name)):
                 yield os.path.join(folder, name)

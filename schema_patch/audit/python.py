@@ -59,9 +59,8 @@ def _find(root: str) -> Iterator[str]:
         if root.endswith(".py"):
             yield root
         return
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(set(folders) - files.SKIPPED)
-        for name in sorted(names):
+    for folder, _, names in files.walk(root):
+        for name in names:
             path = os.path.join(folder, name)
             if name.endswith(".py") and os.path.isfile(path):
                 yield path

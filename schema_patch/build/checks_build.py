@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .diagnosis import Line, toolchain
 from schema_patch.model import Severity
+
+from .diagnosis import Line, toolchain
 from .toolchain import Facts, Program
 
 

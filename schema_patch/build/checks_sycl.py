@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from schema_patch.elf import targets
 from schema_patch.installed import policy
-from .diagnosis import Card, Line, toolchain
 from schema_patch.model import Severity, ToolError
+
+from .diagnosis import Card, Line, toolchain
 from .toolchain import Facts, major
 
 

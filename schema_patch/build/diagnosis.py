@@ -11,9 +11,9 @@ from functools import cache
 
 import msgspec
 
+from schema_patch.model import Severity
 from schema_patch.schemas import policies
 
-from schema_patch.model import Severity, ToolError
 from .toolchain import Facts
 
 

@@ -16,16 +16,18 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import wheelbuild
-from schema_patch.source import patch, tree
-from schema_patch.text import diff as difftext, files, journal
-from schema_patch.verify import compare, provenance, survey
-from schema_patch.schemas.annotate import Returns
-from schema_patch.text.files import SKIPPED
-from schema_patch.verify.gather import gather
 from schema_patch.model import Checked, Finding, Location, Report, ToolError
-from schema_patch.source.patch import Unit
+from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.table import Table
+from schema_patch.source import patch, tree
+from schema_patch.source.patch import Unit
+from schema_patch.text import diff as difftext
+from schema_patch.text import files, journal
+from schema_patch.text.files import SKIPPED
+from schema_patch.verify import compare, provenance, survey
+from schema_patch.verify.gather import gather
+
+from . import wheelbuild
 from .wheelbuild import Progress, Settings
 
 Watch = Callable[[str], AbstractContextManager[Progress]]

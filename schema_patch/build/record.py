@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from schema_patch.model import ToolError
+
 from .rebuild import Job, Result
 from .toolchain import Facts
 

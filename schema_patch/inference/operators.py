@@ -53,7 +53,7 @@ def match(sources: Iterable[tuple[str, Source]], extra: Iterable[Implementation]
         for registration in source.registrations:
             try:
                 registered.append((registration, parse(registration.schema.text)))
-            except SchemaError:  # noqa: PERF203  `check` tells of it
+            except SchemaError:  # `check` tells of it
                 continue
     found: list[Operator] = []
     for registration, schema in registered:

@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from schema_patch.elf.reader import ElfFacts, ForeignElf
 from schema_patch.model import ToolError
+from schema_patch.text import files
 
 from . import packages
 from .packages import MAGIC, MAYBE_SHARED, SHARED, TEXT, Found, Library, Owner
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 ZSTD = b"\x28\xb5\x2f\xfd"
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", ZSTD)
 BLOB = re.compile(r"blobs/(?P<algorithm>\w+)/(?P<digest>[0-9a-f]+)|[^/]+/layer\.tar|[0-9a-f]{64}\.tar")
-SOURCE = re.compile(r"\.(c|cc|cpp|cxx|cu|h|hpp|hxx|sycl)$")
-REGISTERS, MENTIONS = b"TORCH_LIBRARY", (b"torch.ops.", b"torch.library")
+MENTIONS = (b"torch.ops.", b"torch.library")  # of a Python file that matters to an image
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 LARGEST_TEXT = 8 << 20  # of a script, a source, or a manifest
 BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
@@ -48,9 +48,10 @@ Read = Callable[[str, str], ElfFacts]
 
 @dataclass(slots=True)
 class Archive(Found):
-    """What an archive holds. `facts`: of each library, by path; `sources`: an sdist's C++ files with registrations.
+    """What an archive holds. `facts`: of each library, by path; `sources`: the C++ and Python files of an sdist.
 
-    `complete`: it is an image, so that nothing is there but what is in it.
+    `complete`: it is an image, so that nothing is there but what is in it. What an sdist has is what `check` would read
+    of its tree, by the same rules.
     """
 
     facts: dict[str, ElfFacts] = field(default_factory=dict)
@@ -67,7 +68,18 @@ class _Layer:
     opaque: set[str] = field(default_factory=set)
     libraries: dict[str, ElfFacts | ToolError] = field(default_factory=dict)
     texts: dict[str, bytes] = field(default_factory=dict)
+    too_large: set[str] = field(default_factory=set)
+    installed: bool = False
     blobs: dict[str, _Layer | ToolError] = field(default_factory=dict)
+
+    def be_installed(self) -> None:
+        """Distributions are installed here, so it is no sdist: only scripts that name operators matter."""
+        self.installed = True
+        self.texts = {
+            path: data
+            for path, data in self.texts.items()
+            if not files.has_suffix(path, files.SOURCES) or (path.endswith(".py") and _mentions(data))
+        }
 
     def cover(self, upper: _Layer) -> None:
         """Puts a layer on top of this one."""
@@ -115,10 +127,15 @@ def _file(whole: _Layer, label: str, found: Archive) -> None:
             site, dist_info = posixpath.split(folder)
             owners.update(packages.owned(site, dist_info, io.StringIO(data.decode("utf-8", "surrogateescape"))))
             found.installed |= packages.is_torch(dist_info)
-        elif path.endswith(".py"):
-            found.scripts[f"{label}/{path}"] = partial(bytes, data)
-        elif is_sdist and SOURCE.search(path):
+        elif is_sdist and files.in_tree(path.partition("/")[2], files.SOURCES):
             found.sources[f"{label}/{path}"] = data
+        if path.endswith(".py") and _mentions(data):
+            found.scripts[f"{label}/{path}"] = partial(bytes, data)
+    if is_sdist:
+        found.errors += [
+            ToolError(f"too large to be read: over {LARGEST_TEXT} bytes", f"{label}/{path}")
+            for path in sorted(whole.too_large)
+        ]
     for path, facts in sorted(whole.libraries.items()):
         if isinstance(facts, ForeignElf):
             found.skipped.append((f"{label}/{path}", facts.message))
@@ -157,6 +174,8 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
                     layer.removed.add(posixpath.join(folder, base.removeprefix(WHITEOUT)))
                 elif not member.isdir():
                     layer.paths.add(path)
+                    if not layer.installed and folder.endswith(".dist-info"):
+                        layer.be_installed()
                     file = tar.extractfile(member) if member.isreg() else None
                     if file:
                         with file:
@@ -200,10 +219,18 @@ def _member(
         _library(file, path, f"{where}/{path}", layer, read, progress)
     elif size < LARGEST_TEXT and (path.endswith(".dist-info/RECORD") or path in ("manifest.json", "index.json")):
         layer.texts[path] = file.read()
-    elif size < LARGEST_TEXT and (base.endswith(".py") or SOURCE.search(base)):
-        data = file.read()
-        if REGISTERS in data if SOURCE.search(base) else any(mention in data for mention in MENTIONS):
-            layer.texts[path] = data
+    elif files.has_suffix(base, files.SOURCES):
+        whole = nested and not layer.installed  # it may be an sdist, of which every file counts
+        if size >= LARGEST_TEXT:
+            layer.too_large.add(path)
+        elif whole or base.endswith(".py"):
+            data = file.read()
+            if whole or _mentions(data):
+                layer.texts[path] = data
+
+
+def _mentions(data: bytes) -> bool:
+    return any(mention in data for mention in MENTIONS)
 
 
 def _library(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from schema_patch.model import Finding, ToolError
+from schema_patch.model import Finding, Report, ToolError
 from schema_patch.python import calls, wrap
 from schema_patch.python.calls import Outside
 from schema_patch.python.handles import Handles
@@ -51,14 +51,9 @@ def read_python(
     seen: set[Path] = set()
     for root in paths if gone else ():
         found, outside = _python(root, gone, errors, progress)
-        for file in found:
-            if file.real in seen:
-                continue
-            seen.add(file.real)
-            try:
-                findings += wrap.judge(file.data, file.path, gone, outside)
-            except ToolError as error:
-                errors.append(error)
+        new = [file for file in found if file.real not in seen]
+        seen |= {file.real for file in new}
+        findings += _judge_python(new, outside, gone, errors)
     return findings, errors
 
 
@@ -80,6 +75,36 @@ def plan_python(root: str, gone: Collection[Gone], progress: Progress = lambda _
     return plan
 
 
+def judge(sources: Mapping[str, bytes], table: Table) -> Report:
+    """The verdicts on files that are in memory, by path: what `check` says of a tree that holds them."""
+    units: list[Unit] = []
+    python: dict[Path, files.SourceFile] = {}
+    errors: list[ToolError] = []
+    for path, data in sorted(sources.items()):
+        try:
+            if files.has_suffix(path, files.PYTHON):
+                python[Path(path)] = files.given(path, Path(path), data, "Python")
+            else:
+                units.append(patch.examine(files.given(path, Path(path), data), table))
+        except ToolError as error:
+            errors.append(error)
+    gone = patch.gone(units)
+    findings = _judge_python(*_concerned(python, gone), gone, errors) if gone else []
+    return patch.report(units, errors=errors, python=findings)
+
+
+def _judge_python(
+    found: Iterable[files.SourceFile], outside: Outside, gone: Collection[Gone], errors: list[ToolError]
+) -> list[Finding]:
+    findings: list[Finding] = []
+    for file in found:
+        try:
+            findings += wrap.judge(file.data, file.path, gone, outside)
+        except ToolError as error:
+            errors.append(error)
+    return findings
+
+
 def _python(
     root: str, gone: Collection[Gone], errors: list[ToolError], progress: Progress
 ) -> tuple[list[files.SourceFile], Outside]:
@@ -95,6 +120,12 @@ def _python(
                 errors.append(error)
     except ToolError as error:
         errors.append(error)
+    return _concerned(found, gone)
+
+
+def _concerned(
+    found: Mapping[Path, files.SourceFile], gone: Collection[Gone]
+) -> tuple[list[files.SourceFile], Outside]:
     handles = Handles({file.path: file.data for file in found.values()})
     others = handles.other_names(gone)
     return [file for file in found.values() if calls.may_matter(file.data, gone, others)], handles.paths
@@ -123,7 +154,7 @@ def _replace(planned_files: Iterable[FilePlan], done: list[FilePlan]) -> list[To
         try:
             files.replace(planned.file, planned.new)
             done.append(planned)
-        except ToolError as error:  # noqa: PERF203  the next file is done all the same
+        except ToolError as error:  # the next file is done all the same
             errors.append(error)
     return errors
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,10 @@ SUFFIXES = frozenset(
     ".c .cc .cpp .cxx .c++ .cu .cuh .h .hh .hpp .hxx .h++ .hip .inc .inl .ipp .mm .sycl .tpp .txx".split()
 )  # fmt: skip
 PYTHON = frozenset({".py"})
-SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".tox"})
+SOURCES = SUFFIXES | PYTHON
+SKIPPED = frozenset(
+    ".git .hg .svn .tox .nox .eggs .venv venv site-packages dist-packages node_modules __pycache__".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,25 @@ class SourceFile:
     data: bytes
 
 
+def has_suffix(name: str, suffixes: Collection[str] = SUFFIXES) -> bool:
+    """Whether a file is one of these by its name; the default is C++."""
+    return os.path.splitext(name)[1].lower() in suffixes
+
+
+def in_tree(path: str, suffixes: Collection[str] = SUFFIXES) -> bool:
+    """Whether a walk from the root of a tree comes to this file, whose path is relative to it."""
+    *folders, name = path.split("/")
+    return has_suffix(name, suffixes) and SKIPPED.isdisjoint(folders)
+
+
+def walk(root: str, onerror: Callable[[OSError], None] | None = None) -> Iterator[tuple[str, list[str], list[str]]]:
+    """os.walk in a sorted order, without the folders that hold other people's files or none of the source's."""
+    for folder, folders, names in os.walk(root, onerror=onerror):
+        inner = (name for name in folders if name not in SKIPPED)
+        folders[:] = sorted(name for name in inner if not os.path.exists(os.path.join(folder, name, "pyvenv.cfg")))
+        yield folder, folders, sorted(names)
+
+
 def find(root: str, suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:
     """The files at a path with these suffixes, sorted. Raises ToolError.
 
@@ -37,19 +59,18 @@ def find(root: str, suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:
         broken = os.path.islink(root)
         raise ToolError("the symbolic link leads nowhere" if broken else "no such file or directory", root)
     if not os.path.isdir(root):
-        if (os.path.splitext(root)[1].lower() in PYTHON) == (suffixes is PYTHON):
+        if has_suffix(root, PYTHON) == (suffixes is PYTHON):
             yield root
         return
     real_root = os.path.realpath(root)
-    for folder, folders, names in os.walk(root, onerror=_raise):
-        folders[:] = sorted(set(folders) - SKIPPED)
+    for folder, folders, names in walk(root, _raise):
         for name in folders:
             link = os.path.join(folder, name)
             if os.path.islink(link) and not (os.path.realpath(link) + os.sep).startswith(real_root + os.sep):
                 raise ToolError("the symbolic link leads to a directory out of the tree: name it to have it read", link)
-        for name in sorted(names):
+        for name in names:
             path = os.path.join(folder, name)
-            if os.path.splitext(name)[1].lower() not in suffixes:
+            if not has_suffix(name, suffixes):
                 continue
             if os.path.islink(path) and not os.path.realpath(path).startswith(real_root + os.sep):
                 if os.path.exists(path):  # a tool that is given a tree must not write outside it
@@ -72,6 +93,11 @@ def read(path: str, what: str = "C++ source") -> SourceFile:
         data = real.read_bytes()
     except OSError as error:
         raise ToolError(f"cannot read: {error.strerror}", path) from error
+    return given(path, real, data, what)
+
+
+def given(path: str, real: Path, data: bytes, what: str = "C++ source") -> SourceFile:
+    """A file whose bytes are there already, as one of an archive. Raises ToolError where it is no text."""
     if b"\0" in data:
         raise ToolError(f"expected {what}, found a binary file (it holds NUL bytes)", path)
     return SourceFile(path, real, data)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from schema_patch.elf import targets
 from schema_patch.elf.sycl import sycl_major
@@ -15,7 +14,6 @@ from schema_patch.installed import policy
 from schema_patch.installed.placed import Placed
 from schema_patch.model import Report, ToolError
 from schema_patch.schemas.table import Table, load
-from schema_patch.text.files import SourceFile
 
 from . import judge
 from .gather import Expect, Gathered, Progress, gather
@@ -89,13 +87,12 @@ def survey_and_facts(
 
 
 def _with_sources(report: Report, sources: dict[str, bytes], table: Table) -> Report:
-    """Adds what an sdist's C++ registers, judged as `check` judges it."""
+    """Adds what an sdist's sources register, judged as `check` judges a tree."""
     if not sources:
         return report
-    from schema_patch.source import patch  # which reads C++: only an sdist needs it
+    from schema_patch.source import tree  # which reads C++: only an sdist needs it
 
-    units = [patch.examine(SourceFile(name, Path(name), data), table) for name, data in sorted(sources.items())]
-    judged = patch.report(units)
+    judged = tree.judge(sources, table)
     return replace(
         report,
         checked=(*report.checked, *judged.checked),

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from schema_patch.audit import judge
 from schema_patch.audit.judge import Row
-from schema_patch.report import console
+from schema_patch.commands import console
 from schema_patch.schemas.inferred import Answer, Kind
 from schema_patch.text import files
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
+from schema_patch.commands.console import show, split
 from schema_patch.model import ToolError
-from schema_patch.report.console import show, split
 
 
 @click.command("host-build")

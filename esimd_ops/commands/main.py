@@ -1,4 +1,4 @@
-"""argv -> calls -> streams and exit code. The only file of the package that prints.
+"""argv -> calls -> streams and exit code. `python -m esimd_ops check`.
 
 Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was checked). Data to stdout, prose to stderr.
 """
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import click
 
 from schema_patch import __version__
-from schema_patch.model import ToolError
-from schema_patch.report.console import known_ops, show, show_errors
+from schema_patch.commands import ending
+from schema_patch.commands.console import known_ops, show
 
 from .graphs import graphs
 from .host import host_build, races
@@ -99,21 +99,7 @@ for command in (probe, graphs, host_build, races):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m esimd_ops`."""
-    try:
-        arguments = None if argv is None else list(argv)
-        return int(esimd_ops.main(args=arguments, prog_name="esimd_ops", standalone_mode=False) or 0)
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except ToolError as error:
-        show_errors([error])
-        return 2
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return 2
-    except BrokenPipeError:  # `| head`: the reader has seen enough
-        sys.stderr.close()
-        return 2
+    return ending.run(esimd_ops, argv, "esimd_ops")
 
 
 @contextmanager

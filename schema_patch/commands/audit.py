@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from schema_patch.commands.console import FORMAT, STRICT, progress, show, show_errors
+from schema_patch.commands.console import strict as strict_report
 from schema_patch.model import Report, ToolError, Verdict
-from schema_patch.report.console import FORMAT, STRICT, progress, show, show_errors
-from schema_patch.report.console import strict as strict_report
 
 if TYPE_CHECKING:
     from schema_patch.audit.judge import Audit, InferredTable

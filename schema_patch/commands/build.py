@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from schema_patch.commands import console
 from schema_patch.model import Severity, Verdict
-from schema_patch.report import console
 
 if TYPE_CHECKING:
     from schema_patch.build.doctor import Line

@@ -1,22 +1,21 @@
-"""argv -> calls -> streams and exit code. The only file that prints.
+"""argv -> calls -> streams and exit code. The commands of `schema-patch` that work on C++ source.
 
 Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was verified). Data to stdout, prose to stderr.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from schema_patch import __version__
+from schema_patch.commands.console import FORMAT, STRICT, known_ops, progress, show, show_errors
+from schema_patch.commands.console import strict as strict_report
 from schema_patch.model import ToolError, Verdict
-from schema_patch.report.console import FORMAT, STRICT, known_ops, progress, show, show_errors
-from schema_patch.report.console import strict as strict_report
 
-from . import audit, build, serving
+from . import audit, build, ending, serving
 from .verify import verify_schemas
 
 if TYPE_CHECKING:
@@ -119,32 +118,12 @@ schema_patch.add_command(serving.splitting_ops)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m schema_patch` and `schema-patch`."""
-    return _run(schema_patch, argv, "schema-patch")
+    return ending.run(schema_patch, argv, "schema-patch")
 
 
 def main_verify(argv: Sequence[str] | None = None) -> int:
     """`verify-schemas`."""
-    return _run(verify_schemas, argv, "verify-schemas")
-
-
-def _run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
-    try:
-        return int(command.main(args=None if argv is None else list(argv), prog_name=name, standalone_mode=False) or 0)
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except ToolError as error:
-        show_errors([error])
-        return 2
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return 2
-    except BrokenPipeError:  # `| head`: the reader has seen enough
-        sys.stderr.close()
-        return 2
-    except OSError as error:  # a full disk, or a closed stream, under our output
-        click.echo(f"error: cannot write the output: {error.strerror}", err=True)
-        return 2
+    return ending.run(verify_schemas, argv, "verify-schemas")
 
 
 def _rewrite(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from schema_patch import __version__
+from schema_patch.commands import console
+from schema_patch.commands.console import FORMAT, STRICT, Steps, split
 from schema_patch.model import Checked, Finding, Report, ToolError
-from schema_patch.report import console
-from schema_patch.report.console import FORMAT, STRICT, Steps, split
 
 if TYPE_CHECKING:
     from schema_patch.verify.gather import Gathered
@@ -74,7 +74,8 @@ def verify_schemas(
     PATH is site-packages, a directory, a wheel, a library, an sdist, an image as `docker save` or OCI writes it, or `-`
     for any of them on standard input. Exit codes: 0 clean, 1 findings, 2 could not run, or nothing was verified.
     """
-    from schema_patch.report import text as render
+    from schema_patch.report import text
+    from schema_patch.report.formats import render
 
     summary = ""
     with console.progress("reading") as step:
@@ -88,10 +89,10 @@ def verify_schemas(
     report = console.strict(report, strict)
     title = f"verify-schemas {' '.join(paths)}"
     if github:
-        annotations = render.github(report)
+        annotations = text.github(report)
         click.echo(annotations, nl=bool(annotations))
     if output:
-        _write(output, console.render(report, form, title=title) or render.text(report) + "\n")
+        _write(output, render(report, form, title=title) or text.text(report) + "\n")
         form = "text"
     return console.show(report, form, summary=summary, title=title)
 

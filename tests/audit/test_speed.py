@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schema_patch.audit import judge
+from schema_patch.commands.console import Steps
 from schema_patch.cpp import registrations as cpp
 from schema_patch.inference import work
 from schema_patch.inference.engine import flow
@@ -20,7 +21,6 @@ from schema_patch.inference.index import tree
 from schema_patch.inference.index.mask import mask
 from schema_patch.inference.index.scan import FileIndex, scan
 from schema_patch.python import registrations as pyregs
-from schema_patch.report.console import Steps
 
 MATTER = 3
 HELPER = "#include <torch/torch.h>\nvoid helper_%d(at::Tensor& t) { %s }\n"

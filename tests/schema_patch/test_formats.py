@@ -17,9 +17,9 @@ import pytest
 from device_files import G21, library, zebin
 from elf_files import ALIAS, OTHER, VOID, WRONG, build
 
-from schema_patch.commands import main
+from schema_patch.commands import console, main
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
-from schema_patch.report import console, sarif
+from schema_patch.report import sarif
 from schema_patch.report import text as report
 from schema_patch.report.html import html
 

@@ -1,4 +1,4 @@
-"""What the commands have in common: showing a report, errors, progress. Prints for cli.py, of which it is a part.
+"""What the commands have in common: showing a report, errors, progress.
 
 Data goes to stdout, prose to stderr. Colours and progress only on a terminal; `NO_COLOR` is honoured.
 """
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import click
 
 from schema_patch.model import Report, ToolError, Verdict
+from schema_patch.report.formats import FORMATS, render
 
 if TYPE_CHECKING:
     from schema_patch.schemas.table import Table
 
-FORMATS = ("text", "json", "sarif", "html")
 FORMAT = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 STRICT = click.option("--strict", is_flag=True, help="Warnings count as findings.")
 PATIENCE = 1.0  # seconds before progress is shown
@@ -45,25 +45,8 @@ def show(
     return report.exit_code
 
 
-def render(report: Report, form: str, *, title: str = "schema-kit") -> str:
-    """The report in a format for machines or browsers; nothing for text, which a terminal gets line by line."""
-    if form == "json":
-        from .text import json
-
-        return json(report)
-    if form == "sarif":
-        from .sarif import sarif
-
-        return sarif(report)
-    if form == "html":
-        from .html import html
-
-        return html(report, title)
-    return ""
-
-
 def _text(report: Report, quiet: Collection[Verdict], summary: str) -> None:
-    from . import text as lines
+    from schema_patch.report import text as lines
 
     told = {row.location for row in report.checked if row.verdict in quiet}
     if sys.stdout.isatty() and not summary:
@@ -83,7 +66,7 @@ def _table(report: Report) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from . import text as lines
+    from schema_patch.report import text as lines
 
     colours = {
         Verdict.RIGHT: "green",
@@ -100,7 +83,7 @@ def _table(report: Report) -> None:
 
 def show_errors(found: Iterable[ToolError]) -> None:
     """Prints what could not be done."""
-    from . import text as lines
+    from schema_patch.report import text as lines
 
     for error in found:
         click.echo(lines.error_line(error), err=True)

@@ -24,6 +24,7 @@ from .registered import Implementation, Problem, Registration, Source, Unwritten
 
 BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
 BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
+MAY_REGISTER = re.compile(rb"LIBRARY|\bLibrary\s*(?:&|\w+\s*[({])|RegisterOperators")
 LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
 CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
 SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\([^;]{0,4000}?->", re.DOTALL)
@@ -53,9 +54,11 @@ class _Found:
 
 
 def may_register(source: bytes) -> bool:
-    """A cheap look: could this file register operators?"""
-    block = (b"LIBRARY" in source or b"Library" in source) and (b"def" in source or b"impl" in source)
-    return block or b"RegisterOperators" in source
+    """A cheap look: could this file register operators? The one rule for check, audit and archives.
+
+    A block's macro ends in LIBRARY or begins so; what stands in the block may be a macro of any name.
+    """
+    return MAY_REGISTER.search(source) is not None
 
 
 def read(source: bytes, path: str) -> Source:

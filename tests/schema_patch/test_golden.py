@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
-from schema_patch.annotate import Returns
-from schema_patch.files import SourceFile
 
-from schema_patch import patch, report, table
+from schema_patch.report import text
+from schema_patch.schemas import table
+from schema_patch.schemas.annotate import Returns
+from schema_patch.source import patch
+from schema_patch.text.files import SourceFile
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
@@ -26,9 +28,9 @@ def test_apply(case: str, returns: Returns, update_golden: bool) -> None:
     plan = patch.annotate_all([unit], KNOWN, returns)
     new = plan.files[0].new if plan.files else source
 
-    found = report.text(patch.report([unit]))
+    found = text.text(patch.report([unit]))
     errors = [report.error_line(error) for error in (*unit.errors, *plan.errors)]
-    after = report.text(patch.report([examine(new)]))
+    after = text.text(patch.report([examine(new)]))
     said = f"before:\n{found}\n\n{returns.value}:\n{after}\n" + "".join(f"{line}\n" for line in errors)
     expected = {folder / f"{returns.value}.cc": new, folder / f"{returns.value}.txt": said.encode()}
     for file, data in expected.items():

@@ -122,14 +122,8 @@ def digest_of(path: str, data: bytes) -> str:
     return hashlib.blake2b(path.encode("utf-8", "surrogateescape") + b"\0" + data, digest_size=16).hexdigest()
 
 
-def registers(data: bytes) -> bool:
-    """A cheap look: may there be a registration block in this file?"""
-    named = b"LIBRARY" in data or b"RegisterOperators" in data
-    return (registrations.may_register(data) and named) or b"Library&" in data
-
-
 def _read(path: str, data: bytes) -> ReadFile:
-    return ReadFile(scan(data, path), registrations.read(data, path) if registers(data) else None)
+    return ReadFile(scan(data, path), registrations.read(data, path) if registrations.may_register(data) else None)
 
 
 def read(paths: Sequence[str], store: Store, step: Step = lambda _: None) -> Tree:
@@ -146,13 +140,13 @@ def read(paths: Sequence[str], store: Store, step: Step = lambda _: None) -> Tre
             errors.append(ToolError(f"cannot read: {error.strerror}", path))
             continue
         if b"\0" in data or len(data) > LARGEST:
-            if registers(data):
+            if registrations.may_register(data):
                 what = f"{len(data)} bytes" if len(data) > LARGEST else "a binary file"
                 errors.append(ToolError(f"expected C++ of at most {LARGEST} bytes, found {what}: not read", path))
             continue
         digest = digest_of(path, data)
         order.append(digest)
-        any_registers = any_registers or registers(data)
+        any_registers = any_registers or registrations.may_register(data)
         if digest in store.known:
             known[digest] = store.known[digest]
             step(path)

@@ -29,7 +29,7 @@ def test_apply(case: str, returns: Returns, update_golden: bool) -> None:
     new = plan.files[0].new if plan.files else source
 
     found = text.text(patch.report([unit]))
-    errors = [report.error_line(error) for error in (*unit.errors, *plan.errors)]
+    errors = [text.error_line(error) for error in (*unit.errors, *plan.errors)]
     after = text.text(patch.report([examine(new)]))
     said = f"before:\n{found}\n\n{returns.value}:\n{after}\n" + "".join(f"{line}\n" for line in errors)
     expected = {folder / f"{returns.value}.cc": new, folder / f"{returns.value}.txt": said.encode()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from schema_patch.commands.console import show, split
+from schema_patch.commands.console import OPS, selection, show, within
 from schema_patch.model import ToolError
 
 
@@ -75,7 +75,7 @@ def host_build(
 
 @click.command()
 @click.option("--namespace", required=True, help="Operators torch.ops.NAMESPACE of a host build.")
-@click.option("--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or commas).")
+@OPS
 @click.option("--shapes", type=click.Choice(["decode", "all"]), default="decode", show_default=True)
 @click.option("--schedules", multiple=True, metavar="NAME|WORDS", help="Only these (repeat, or semicolons).")
 @click.option("--library", "libraries", multiple=True, metavar="PATH", help="What registers the operators (repeat).")
@@ -113,7 +113,7 @@ def races(
     order = Order(
         namespace=namespace,
         libraries=libraries,
-        operators=split(ops),
+        operators=within(selection(ops), namespace),
         shapes=shapes,
         schedules=resolve(schedules),
         beyond=beyond,

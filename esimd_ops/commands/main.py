@@ -13,7 +13,7 @@ import click
 
 from schema_patch import __version__
 from schema_patch.commands import ending
-from schema_patch.commands.console import known_ops, show
+from schema_patch.commands.console import OPS, known_ops, show, within
 
 from .graphs import graphs
 from .host import host_build, races
@@ -36,7 +36,7 @@ def esimd_ops() -> None:
     help="Check torch.ops.NAMESPACE. Without --library, its package is imported.",
 )
 @click.option("--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True)
-@click.option("--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or separate with commas).")
+@OPS
 @click.option("--repeat", type=click.IntRange(min=2), default=20, show_default=True, help="Runs on the same inputs.")
 @click.option(
     "--library",
@@ -79,7 +79,7 @@ def check(
     request = Request(
         namespace=namespace,
         device=device,
-        operators=tuple(sorted(known_ops(ops, table.load()))),
+        operators=tuple(sorted(within(known_ops(ops, table.load()), namespace))),
         repeat=repeat,
         libraries=libraries,
         beyond=namespace == "esimd_ops" if beyond is None else beyond,

@@ -7,12 +7,13 @@ import sys
 import click
 
 from esimd_ops.probe.order import Answer, Order
+from schema_patch.commands.console import OPS, selection, within
 from schema_patch.model import Report
 
 
 @click.command()
 @click.option("--namespace", default="custom_esimd_kernels_vllm", show_default=True, help="Probe torch.ops.NAMESPACE.")
-@click.option("--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or commas).")
+@OPS
 @click.option(
     "--device", default="cpu", show_default=True, help="Where to run; on cuda and xpu graphs are replayed too."
 )
@@ -39,7 +40,7 @@ def probe(
     """
     from esimd_ops.probe import run
 
-    names = [name for part in ops for name in part.replace(",", " ").split()] or _all(samples)
+    names = within(selection(ops), namespace) or _all(samples)
     orders = [Order(namespace, name, device, libraries, samples, guard) for name in names]
     report, answers = run.probe(orders, lambda op: click.echo(f"probing {op}", err=True), keep)
     return _show(report, answers)

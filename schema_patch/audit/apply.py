@@ -6,11 +6,12 @@ Reads files; writes none. What is wrong is in audit_python.py, the edits are in 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from schema_patch.model import ToolError, Verdict
 from schema_patch.python import registrations
 from schema_patch.schemas.rules import Judgement
+from schema_patch.schemas.selection import ALL, Selection, namespace_of
 from schema_patch.source.patch import Change, FilePlan, Plan
 from schema_patch.text import edits, files
 
@@ -18,14 +19,16 @@ from . import python as audit_python
 from .python import PyRow, Writes
 
 
-def plan(root: str, known: Writes, ops: Collection[str] = ()) -> Plan:
+def plan(root: str, known: Writes, ops: Selection = ALL) -> Plan:
     """The plan for the Python files at a path, for all operators or those of `ops`.
 
     `known`: which arguments the operators that Python calls write, by position.
     """
     made = Plan()
     python = audit_python.gather([root], lambda _: None)
-    rows = [row for row in audit_python.judge(python, known) if not ops or row.checked.op in ops]
+    rows = [
+        row for row in audit_python.judge(python, known) if ops.takes(row.checked.op, namespace_of(row.operator.name))
+    ]
     made.left = [row.finding for row in rows if row.finding and not row.finding.fixable]
     inside = os.path.realpath(root)
     done: set[str] = set()

@@ -166,7 +166,7 @@ def annotate(root: Path, returns: Returns, table: Table) -> tuple[Patch, Report]
     plan = patch.annotate_all(units, table, returns)
     errors = [*errors, *plan.errors, *(tree.write(plan, str(root), []) if plan.files else ())]
     after = tuple(tree.read([str(root)], table)[0])
-    python = tree.plan_python(str(root), patch.gone(after, (), units))
+    python = tree.plan_python(str(root), patch.gone(after, before=units))
     errors = [*errors, *python.errors, *(tree.write(python, str(root), []) if python.files else ())]
     (root / journal.NAME).unlink(missing_ok=True)  # the copy is not reverted, and a wheel must not hold it
     planned = [*plan.files, *python.files]
@@ -178,7 +178,7 @@ def annotate(root: Path, returns: Returns, table: Table) -> tuple[Patch, Report]
         changes=tuple((c.op, _line(c.before), _line(c.after)) for one in planned for c in one.changes),
         units=after,
     )
-    report = patch.report(after, (), errors)
+    report = patch.report(after, errors=errors)
     return done, replace(report, findings=(*report.findings, *python.left))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import click
 from schema_patch.commands.console import FORMAT, STRICT, progress, show, show_errors
 from schema_patch.commands.console import strict as strict_report
 from schema_patch.model import Report, ToolError, Verdict
+from schema_patch.schemas.selection import Selection, namespace_of
 
 if TYPE_CHECKING:
     from schema_patch.audit.judge import Audit, InferredTable
@@ -68,19 +69,19 @@ def inferred(paths: tuple[str, ...]) -> InferredTable:
         return work.inferred_table(table.load(), work.audit(paths, step))
 
 
-def plan_python(path: str, known: InferredTable, ops: Collection[str]) -> Plan:
+def plan_python(path: str, known: InferredTable, ops: Selection) -> Plan:
     """New bytes for the Python files at a path that register operators and do not declare what these write."""
     from schema_patch.audit import apply
 
     return apply.plan(path, known.written, ops)
 
 
-def python_rows(paths: Iterable[str], known: InferredTable, ops: Collection[str]) -> list[PyRow]:
+def python_rows(paths: Iterable[str], known: InferredTable, ops: Selection) -> list[PyRow]:
     """The operators that Python files at these paths register, judged as the files stand."""
     from schema_patch.audit import python
 
     rows = python.judge(python.gather(paths, lambda _: None), known.written)
-    return [row for row in rows if not ops or row.checked.op in ops]
+    return [row for row in rows if ops.takes(row.checked.op, namespace_of(row.operator.name))]
 
 
 def _against(report: Report, baseline: str) -> Report:

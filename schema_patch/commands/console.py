@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,11 +16,15 @@ import click
 
 from schema_patch.model import Report, ToolError, Verdict
 from schema_patch.report.formats import FORMATS, render
+from schema_patch.schemas.selection import Selection, namespace_of, plain
 
 if TYPE_CHECKING:
     from schema_patch.schemas.table import Table
 
 FORMAT = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+OPS = click.option(
+    "--ops", multiple=True, metavar="NAME", help="Only these operators: op or ns::op (repeat, or use commas)."
+)
 STRICT = click.option("--strict", is_flag=True, help="Warnings count as findings.")
 PATIENCE = 1.0  # seconds before progress is shown
 
@@ -98,19 +102,36 @@ def split(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for part in names for name in part.replace(",", " ").split())
 
 
-def known_ops(names: Iterable[str], known: Table) -> frozenset[str]:
-    """The operators asked for with --ops; a name that the table does not know is a mistake, not an empty result."""
-    asked = split(names)
+def selection(names: Sequence[str]) -> Selection:
+    """The operators asked for with --ops. Names that are none are a mistake, not an empty result."""
+    try:
+        asked = Selection.of(names)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--ops") from error
     if names and not asked:
         raise click.BadParameter("expected the name of an operator, found none", param_hint="--ops")
-    for name in asked:
-        if not known.knows(name):
+    return asked
+
+
+def known_ops(names: Sequence[str], known: Table) -> Selection:
+    """... of which each must be in a table."""
+    asked = selection(names)
+    for name in asked.names:
+        if not known.knows(plain(name)):
             import difflib
 
-            near = difflib.get_close_matches(name, known.entries, 1)
+            near = difflib.get_close_matches(plain(name), known.entries, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise click.BadParameter(f"{name} is not in the operator table{hint}", param_hint="--ops")
-    return frozenset(asked)
+    return asked
+
+
+def within(asked: Selection, namespace: str) -> tuple[str, ...]:
+    """The plain names, for a command that looks into one namespace."""
+    for name in asked.names:
+        if namespace_of(name) not in (None, namespace):
+            raise click.BadParameter(f"{name} is not in --namespace {namespace}", param_hint="--ops")
+    return tuple(plain(name) for name in asked.names)
 
 
 class Steps:

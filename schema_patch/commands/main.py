@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from schema_patch import __version__
-from schema_patch.commands.console import FORMAT, STRICT, known_ops, progress, show, show_errors
+from schema_patch.commands.console import FORMAT, OPS, STRICT, known_ops, progress, show, show_errors
 from schema_patch.commands.console import strict as strict_report
 from schema_patch.model import ToolError, Verdict
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from schema_patch.source.patch import FilePlan, Plan, Unit
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-OPS = click.option(
-    "--ops", multiple=True, metavar="NAME", help="Only these operators (repeat, or separate with commas)."
-)
 DIFF = click.option("--diff", is_flag=True, help="Show the change as a diff and write nothing.")
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 

@@ -26,6 +26,7 @@ from schema_patch.schemas.annotate import Returns, TextEdit
 from schema_patch.schemas.gone import Gone
 from schema_patch.schemas.grammar import Schema, SchemaError
 from schema_patch.schemas.rules import Judgement
+from schema_patch.schemas.selection import ALL, Selection
 from schema_patch.schemas.table import Table
 from schema_patch.text import edits
 from schema_patch.text.files import SourceFile
@@ -130,7 +131,7 @@ def examine(file: SourceFile, table: Table) -> Unit:
 
 def report(
     units: Iterable[Unit],
-    ops: Collection[str] = (),
+    ops: Selection = ALL,
     errors: Iterable[ToolError] = (),
     python: Iterable[Finding] = (),
     registered: Iterable[Checked] = (),
@@ -142,17 +143,17 @@ def report(
     checked: list[Checked] = list(registered)
     findings: list[Finding] = []
     failed = list(errors)
-    absent = set(ops) - {row.op for row in checked}
+    seen: list[tuple[str | None, str]] = [(None, row.op) for row in checked]
     for unit in units:
         failed.extend(unit.errors)
-        findings.extend(f for f in unit.findings if not ops or f.op in ops)
+        findings.extend(f for f in unit.findings if ops.takes(f.op))
         for operator in unit.operators:
             op, judgement = operator.schema.op, operator.judgement
-            if ops and op not in ops:
+            if not ops.takes(op, operator.key[0]):
                 continue
+            seen.append((operator.key[0], op))
             where = operator.registration.location
             checked.append(Checked(op, where, operator.schema.text, judgement.verdict, judgement.reason))
-            absent.discard(op)
             if judgement.code:
                 edit = (
                     _byte_edits(operator, annotate.plan(operator.schema, operator.effect, Returns.ALIAS))
@@ -160,12 +161,12 @@ def report(
                     else ()
                 )
                 findings.append(Finding(judgement.code, where, op, judgement.reason, judgement.severity, tuple(edit)))
-    absent -= {finding.op for finding in findings}
-    failed += [ToolError(f"{op}: asked for, but not registered in these files") for op in sorted(absent)]
+    seen += [(None, finding.op) for finding in findings]
+    failed += [ToolError(f"{name}: asked for, but not registered in these files") for name in ops.missing(seen)]
     return Report(tuple(checked), (*findings, *python), tuple(failed))
 
 
-def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Collection[str] = ()) -> Plan:
+def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Selection = ALL) -> Plan:
     """Plans the annotation of every operator that the table knows (or of those in `ops`)."""
     plan = Plan()
     habits = {unit.file.path: annotate.habit([o.schema for o in unit.operators]) for unit in units}
@@ -184,7 +185,7 @@ def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Col
     return plan
 
 
-def strip_all(units: Sequence[Unit], table: Table, ops: Collection[str] = ()) -> Plan:
+def strip_all(units: Sequence[Unit], table: Table, ops: Selection = ALL) -> Plan:
     """Plans the removal of the write annotations of every operator that the table knows."""
     plan = Plan()
 
@@ -198,13 +199,11 @@ def strip_all(units: Sequence[Unit], table: Table, ops: Collection[str] = ()) ->
 Wanted = list[tuple[Unit, Operator, tuple[TextEdit, ...]]]
 
 
-def _wanted(
-    units: Sequence[Unit], ops: Collection[str], make: Callable[[Unit, Operator], tuple[TextEdit, ...]]
-) -> Wanted:
+def _wanted(units: Sequence[Unit], ops: Selection, make: Callable[[Unit, Operator], tuple[TextEdit, ...]]) -> Wanted:
     found: Wanted = []
     for unit in units:
         for operator in unit.operators:
-            edit = make(unit, operator) if not ops or operator.schema.op in ops else ()
+            edit = make(unit, operator) if ops.takes(operator.schema.op, operator.key[0]) else ()
             if edit:
                 found.append((unit, operator, edit))
     return found
@@ -264,7 +263,7 @@ def _finish(
         plan.after[-1] = after
 
 
-def gone(after: Sequence[Unit], ops: Collection[str] = (), before: Sequence[Unit] = ()) -> list[Gone]:
+def gone(after: Sequence[Unit], ops: Selection = ALL, before: Sequence[Unit] = ()) -> list[Gone]:
     """The operators that hand an argument back, all of whose schemas say `-> ()`: their results may not be used.
 
     `before`: the files as they were, where an operator may have returned more than the one argument.
@@ -276,7 +275,7 @@ def gone(after: Sequence[Unit], ops: Collection[str] = (), before: Sequence[Unit
         buffer = operator.effect.returned_argument if operator.effect else None
         namespace, name = operator.key  # an unknown namespace may be any
         returns = any(op == name and (space == namespace or None in (space, namespace)) for space, op in returning)
-        if buffer and not returns and (not ops or name in ops):
+        if buffer and not returns and ops.takes(name, namespace):
             arguments = tuple(arg.name for arg in operator.schema.args)
             told = None if operator.key in more else buffer
             found[operator.key] = Gone(*operator.key, arguments, told, operator.schema.overload)

@@ -162,3 +162,11 @@ def alive(word, parent=None):
         if word in words and above == (parent or os.getpid()):
             found.append(int(folder.name))
     return found
+
+
+def test_the_side_that_starts_children_loads_no_torch():
+    program = (
+        "import sys; import esimd_ops.parity.supervise, esimd_ops.races.run, esimd_ops.probe.run; "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

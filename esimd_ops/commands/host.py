@@ -106,7 +106,7 @@ def races(
     """
     from esimd_ops.races import reproduce
     from esimd_ops.races import run as work
-    from esimd_ops.races.child import Order
+    from esimd_ops.races.order import Order
     from esimd_ops.races.schedules import resolve
     from esimd_ops.races.suppressions import Suppressions
 

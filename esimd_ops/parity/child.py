@@ -1,24 +1,18 @@
-"""The process that loads the libraries and runs the operators; it may die of them.
-
-`python -m esimd_ops.parity.child FD`
-
-Reads a Request from standard input and writes messages, one JSON document a line, to the file descriptor FD.
-"""
+"""The process that loads the libraries and runs the operators; it may die of them."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
+from functools import partial
 
-import msgspec
-
+from esimd_ops.trials.child import Step, serve
 from esimd_ops.trials.libraries import load
-from esimd_ops.trials.messages import At, Failed, Found, Message, Request
+from esimd_ops.trials.messages import Failed, Found, Message, Request
+from schema_patch.schemas.grammar import Schema
 
 
-def work(request: Request, tell: Callable[[Message], None]) -> None:
-    tell(At("", "loading"))
+def work(request: Request, tell: Callable[[Message | Step], None]) -> None:
+    tell(Step("", "loading"))
     try:
         load(request)
     except (ImportError, OSError) as error:
@@ -38,27 +32,20 @@ def work(request: Request, tell: Callable[[Message], None]) -> None:
         if op in request.skip:
             continue
         trial = Trial(OPS[op], found[op], device=request.device, repeat=request.repeat, beyond=request.beyond)
-        tell(At(op, ""))
-        tell(trial.run(lambda step, op=op: tell(At(op, step))))  # type: ignore[misc]
-    tell(At("", "ending"))
+        tell(Step(op, ""))
+        tell(trial.run(partial(_step, tell, op)))
+    tell(Step("", "ending"))
 
 
-def _known(op: str, schema: object) -> bool:
+def _step(tell: Callable[[Step], None], op: str, what: str) -> None:
+    tell(Step(op, what))
+
+
+def _known(op: str, schema: Schema) -> bool:
     from esimd_ops.table import OPS
 
-    return op in OPS and tuple(a.name for a in schema.args) == OPS[op].arguments  # type: ignore[attr-defined]
-
-
-def main() -> None:
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
-    with os.fdopen(int(sys.argv[1]), "wb", buffering=0) as pipe:
-        work(request, lambda message: _write(pipe.fileno(), msgspec.json.encode(message) + b"\n"))
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
+    return op in OPS and tuple(arg.name for arg in schema.args) == OPS[op].arguments
 
 
 if __name__ == "__main__":
-    main()
+    serve(Request, work)

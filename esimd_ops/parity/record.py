@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from esimd_ops.trials.messages import Told
+from esimd_ops.trials.messages import Observation
 from schema_patch.model import Severity, ToolError
 
 from .supervise import Outcome
@@ -48,13 +48,13 @@ def read(path: str) -> Record:
     return record
 
 
-def compare(now: Record, then: Record) -> tuple[Told, ...]:
+def compare(now: Record, then: Record) -> tuple[Observation, ...]:
     """Operators whose bits are not those of the record; "op: what differs". What only one of both has is a warning."""
     told = []
     for op in [*now.digests, *(op for op in then.digests if op not in now.digests)]:
         if op not in then.digests or op not in now.digests:
             where = "the record" if op not in then.digests else "this build"
-            told.append(Told("PA113", f"{op}: not in {where}, so not compared", Severity.WARNING.value))
+            told.append(Observation("PA113", f"{op}: not in {where}, so not compared", Severity.WARNING.value))
             continue
         ours, theirs = now.digests[op], then.digests[op]
         shared = [label for label in ours if label in theirs]
@@ -64,7 +64,7 @@ def compare(now: Record, then: Record) -> tuple[Told, ...]:
         if differing:
             label, name = differing[0]
             more = f" (and {len(differing) - 1} more outputs)" if len(differing) > 1 else ""
-            told.append(Told("PA113", f"{op}: {label}: '{name}' has other bits than in the record{more}"))
+            told.append(Observation("PA113", f"{op}: {label}: '{name}' has other bits than in the record{more}"))
         elif not shared:
-            told.append(Told("PA113", f"{op}: no sample in common with the record", Severity.WARNING.value))
+            told.append(Observation("PA113", f"{op}: no sample in common with the record", Severity.WARNING.value))
     return tuple(told)

@@ -14,7 +14,7 @@ from esimd_ops.samples import domain
 from esimd_ops.table import Operator
 from esimd_ops.trials import judge
 from esimd_ops.trials.memory import Guarded, digest, same_bits
-from esimd_ops.trials.messages import Done, Told
+from esimd_ops.trials.messages import Done, Observation
 from schema_patch.model import Severity, Verdict
 from schema_patch.schemas import rules, table
 from schema_patch.schemas.grammar import Schema
@@ -39,7 +39,7 @@ class Trial:
         self.operator, self.schema = operator, schema
         self.device, self.repeat, self.beyond = device, repeat, beyond
         self.call = registry.overload(schema)
-        self.told: dict[tuple[str, str], Told] = {}
+        self.told: dict[tuple[str, str], Observation] = {}
         self.more: dict[tuple[str, str], int] = {}
         self.digests: dict[str, dict[str, str]] = {}
         self.refused: list[str] = []
@@ -85,11 +85,11 @@ class Trial:
         if key in self.told:
             self.more[key] = self.more.get(key, 0) + 1
         else:
-            self.told[key] = Told(code, message, severity.value)
+            self.told[key] = Observation(code, message, severity.value)
 
-    def _with_count(self, key: tuple[str, str]) -> Told:
+    def _with_count(self, key: tuple[str, str]) -> Observation:
         told, more = self.told[key], self.more.get(key)
-        return Told(told.code, f"{told.message} (and {more} more samples)", told.severity) if more else told
+        return Observation(told.code, f"{told.message} (and {more} more samples)", told.severity) if more else told
 
     def _arguments(self, sizes: samples.Sizes) -> samples.Arguments:
         return samples.make(self.operator.name, sizes).arguments

@@ -1,42 +1,52 @@
-"""The process that probes one operator; it may die of it.
-
-`python -m esimd_ops.probe.child FD`
-
-Reads an Order from standard input and writes one Answer as JSON to the file descriptor FD.
-"""
+"""The process that probes one operator; it may die of it."""
 
 from __future__ import annotations
 
-import os
-import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import msgspec
+from esimd_ops.trials.child import Step, serve
 
 from .order import Answer, Order
 
+if TYPE_CHECKING:
+    from .subjects import Subject
 
-def work(order: Order) -> Answer:
+
+def work(order: Order, tell: Callable[[Answer | Step], None]) -> None:
+    tell(Step(order.op, "loading"))
+    subject = _subject(order)
+    if isinstance(subject, str):
+        tell(Answer(failed=subject))
+        return
+    tell(Step(order.op, ""))
+    tell(_answer(order, subject))
+
+
+def _subject(order: Order) -> Subject | str:
+    """The operator, or why it cannot be probed."""
     from esimd_ops.trials.libraries import load
     from esimd_ops.trials.messages import Request
+
+    from . import subjects
 
     libraries = tuple(library for library in order.libraries if library != order.samples)
     try:
         if libraries or not order.samples:  # a samples file may register its operators itself
             load(Request(namespace=order.namespace, device="cpu", libraries=libraries))
     except (ImportError, OSError) as error:
-        return Answer(failed=str(error))
+        return str(error)
+    if order.samples:
+        subjects.module(order.samples)
+    return subjects.find(order.namespace, order.op, order.samples)
 
+
+def _answer(order: Order, subject: Subject) -> Answer:
     import torch
 
     from . import subjects
     from .trial import make_call, try_out
 
-    if order.samples:
-        subjects.module(order.samples)
-
-    subject = subjects.find(order.namespace, order.op, order.samples)
-    if isinstance(subject, str):
-        return Answer(failed=subject)
     names: tuple[str, ...] = (subject.op.name(),)
     if order.guard:
         names += subjects.guard(order.namespace, order.op, subject)
@@ -46,12 +56,5 @@ def work(order: Order) -> Answer:
     return Answer(str(subject.op._schema), tuple(seen))
 
 
-def main() -> None:
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
-    answer = work(order)
-    with os.fdopen(int(sys.argv[1]), "wb") as stream:
-        stream.write(msgspec.json.encode(answer))
-
-
 if __name__ == "__main__":
-    main()
+    serve(Order, work)

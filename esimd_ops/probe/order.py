@@ -32,7 +32,7 @@ class Order(msgspec.Struct, frozen=True):
     guard: bool = False
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
     """What was seen; `failed` where the operator could not be tried."""
 
     schema: str = ""

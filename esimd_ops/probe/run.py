@@ -8,19 +8,24 @@ PB104  the process ended while the operator was probed
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import msgspec
-
+from esimd_ops.trials import child
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 from .order import Answer, Order
 
-ANSWER_S = 600.0
+PROGRAM = child.Program[Answer](
+    "esimd_ops.probe.child",
+    Answer,
+    step_s=600.0,  # for all programs of one operator, most of it in compilers
+    environment={
+        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",  # a cached graph would hide what this build does
+        "CI": None,  # there torch refuses some of what it elsewhere lets through, silently wrong
+        "PYTHONWARNINGS": "ignore",
+    },
+)
 
 
 def probe(
@@ -34,10 +39,14 @@ def probe(
     for order in orders:
         place = Location(f"torch.ops.{order.namespace}")
         step(order.op)
-        answer, end = _ask(order)
-        if end:
-            findings.append(Finding("PB104", place, order.op, end))
-            checked.append(Checked(order.op, place, "", Verdict.WRONG, end))
+        told: list[Answer] = []
+        ended = child.once(PROGRAM, order, told.append)
+        answer = told[0] if told else Answer()
+        if ended and ended.traceback:
+            errors.append(ToolError(f"{order.op}: the probing process failed:\n{ended.traceback}", place))
+        elif ended:
+            findings.append(Finding("PB104", place, order.op, str(ended)))
+            checked.append(Checked(order.op, place, "", Verdict.WRONG, str(ended)))
         elif answer.failed:
             errors.append(ToolError(f"{order.op}: {answer.failed}", place))
         else:
@@ -48,35 +57,6 @@ def probe(
             if keep:
                 _keep(Path(keep), order.op, answer)
     return Report(tuple(checked), tuple(findings), tuple(errors)), answers
-
-
-def _ask(order: Order) -> tuple[Answer, str]:
-    read, write = os.pipe()
-    # A cached graph would hide what this build does.
-    environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
-    environment.pop("CI", None)  # there torch refuses some of what it elsewhere lets through, silently wrong
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "esimd_ops.probe.child", str(write)], stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(write,), env=environment,
-    )  # fmt: skip
-    os.close(write)
-    try:
-        _, errors = process.communicate(msgspec.json.encode(order), timeout=ANSWER_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return Answer(), "no answer in time; the process was stopped"
-    with os.fdopen(read, "rb") as stream:
-        data = stream.read()
-    if process.returncode < 0:
-        return Answer(), f"ended by signal {-process.returncode}"
-    if not data:
-        raise ToolError(
-            f"the probing process failed:\n{errors.decode('utf-8', 'replace').strip()}", f"torch.ops.{order.namespace}"
-        )
-    return msgspec.json.decode(
-        data, type=Answer
-    ), f"ended with exit code {process.returncode}" if process.returncode else ""
 
 
 def _findings(op: str, place: Location, answer: Answer) -> Iterable[Finding]:

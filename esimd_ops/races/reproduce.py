@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from schema_patch.model import ToolError
 
-if TYPE_CHECKING:
-    from .child import Order
-    from .run import Outcome
-
+from .order import Order, Outcome
 
 VERSION = 1
 

@@ -5,22 +5,17 @@ Imports no torch. Knows the kinds of finding and what they are called in words.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 
+from esimd_ops.trials import child
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 from . import lines
-from .child import Message, Order, Ran, Step
+from .order import Message, Order, Outcome, Ran, Row
 from .suppressions import Suppressions
-from .trial import Row
 from .watch import Seen
 
 CODES = {
@@ -39,84 +34,28 @@ CODES = {
     "wrote-read-only": "HR109",
     "surface": "HR110",
 }
+STEP_S = 600.0  # the largest shapes under the slowest schedules take minutes
+PROGRAM = child.Program[Message]("esimd_ops.races.child", Message)
 CONFLICTS = ("race", "race-of-items", "slm-race")
 
 
-@dataclass
-class Outcome:
-    """All that came back."""
-
-    rows: list[Row] = field(default_factory=list)
-    ran: dict[str, Ran] = field(default_factory=dict)
-    ends: dict[str, str] = field(default_factory=dict)  # operator -> how the process ended in it
-    failed: str = ""
-
-
-def run(order: Order, step: Callable[[str], None] = lambda _: None) -> Outcome:
+def run(order: Order, step: Callable[[str], None] = lambda _: None, *, step_s: float = STEP_S) -> Outcome:
     """Run the order to its end; a child that dies is started again without the operator that it died of."""
     outcome = Outcome()
-    while True:
-        skip = (*order.skip, *outcome.ran, *outcome.ends)
-        last = Step("", "starting")
-        child = _Child(msgspec.structs.replace(order, skip=skip))
-        for message in child.messages():
-            if isinstance(message, Step):
-                last = message
-                step(f"{message.op} {message.what}".strip())
-            elif isinstance(message, Row):
-                outcome.rows.append(message)
-            elif isinstance(message, Ran):
-                outcome.ran[message.op] = message
-            else:
-                outcome.failed = message.message
-        end = child.end()
-        if outcome.failed or not end:
-            return outcome
-        if not last.op:
-            outcome.failed = f"the process {end}"
-            return outcome
-        outcome.ends[last.op] = f"{last.what}: {end}"
 
+    def without(died: tuple[str, ...]) -> Order:
+        return msgspec.structs.replace(order, skip=(*order.skip, *outcome.ran, *died))
 
-class _Child:
-    def __init__(self, order: Order) -> None:
-        read, write = os.pipe()
-        self._read = os.fdopen(read, "rb")
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `end`
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "esimd_ops.races.child", str(write)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            pass_fds=(write,),
-        )
-        os.close(write)
-        assert self._process.stdin
-        self._process.stdin.write(msgspec.json.encode(order))
-        self._process.stdin.close()
+    def hear(message: Message) -> None:
+        if isinstance(message, Row):
+            outcome.rows.append(message)
+        elif isinstance(message, Ran):
+            outcome.ran[message.op] = message
+        else:
+            outcome.failed = message.message
 
-    def messages(self) -> Iterator[Message]:
-        decoder = msgspec.json.Decoder(Message)
-        try:
-            for line in self._read:
-                yield decoder.decode(line)
-        finally:
-            self._read.close()
-            if sys.exc_info()[0] is not None:
-                self._process.kill()
-
-    def end(self) -> str:
-        """How the process ended, in words; empty where all is well. Raises ToolError for an error of our own."""
-        code = self._process.wait()
-        self._errors.seek(0)
-        errors = self._errors.read().decode("utf-8", "replace").strip()
-        self._errors.close()
-        if code == 1 and "Traceback (most recent call last)" in errors:
-            raise ToolError(f"the process that runs the operators failed:\n{errors}")
-        said = f": {errors.splitlines()[-1]}" if errors else ""
-        if code < 0:
-            return f"ended by {signal.Signals(-code).name}{said}"
-        return f"ended with exit code {code}{said}" if code else ""
+    outcome.ends = child.run(replace(PROGRAM, step_s=step_s), without, hear, step)
+    return outcome
 
 
 def report(order: Order, outcome: Outcome, suppressions: Suppressions, *, strict: bool = False) -> Report:
@@ -135,9 +74,12 @@ def report(order: Order, outcome: Outcome, suppressions: Suppressions, *, strict
         verdict = Verdict.WRONG if wrong else Verdict.RIGHT if rows else Verdict.UNKNOWN
         reason = f"{len(rows)} shapes under {len(order.schedules)} schedules" if rows else "no shape to run"
         checked.append(Checked(op, place, ran.schema, verdict, reason))
-    for op, end in outcome.ends.items():
-        findings.append(Finding("HR112", place, op, end))
-        checked.append(Checked(op, place, "", Verdict.WRONG, end))
+    for op, ended in outcome.ends.items():
+        if ended.traceback or not op:
+            errors.append(ToolError(f"{ended.step}: the process {ended.how}\n{ended.traceback}".rstrip(), place))
+        else:
+            findings.append(Finding("HR112", place, op, str(ended)))
+            checked.append(Checked(op, place, "", Verdict.WRONG, str(ended)))
     if not outcome.failed:
         absent = [op for op in order.operators if op not in outcome.ran and op not in outcome.ends]
         errors += [ToolError(f"{op} is not registered", place) for op in absent]

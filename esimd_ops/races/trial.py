@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 import torch
 from torch import Tensor
 
@@ -18,17 +17,8 @@ from esimd_ops.trials import judge
 from esimd_ops.trials.memory import Guarded, bits
 from schema_patch.schemas.grammar import Schema
 
+from .order import Row
 from .watch import Runtime, Seen
-
-
-class Row(msgspec.Struct, frozen=True, tag="row"):
-    """One sample. `wrong`: schedule -> the largest share of wrong elements of an output, and that output."""
-
-    op: str
-    label: str
-    wrong: dict[str, tuple[float, str]]
-    seen: list[Seen]
-    judged: bool
 
 
 def cases(operator: Operator, shapes: str, *, beyond: bool) -> dict[str, samples.Arguments]:

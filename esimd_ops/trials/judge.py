@@ -9,7 +9,7 @@ from esimd_ops.samples import POISON
 from esimd_ops.table import Operator, Tolerance
 
 from .memory import bits
-from .messages import Told
+from .messages import Observation
 
 SMALLEST = 2.0**-24  # the smallest half-precision number above zero
 GROUP = 128  # elements among which a few may stray
@@ -21,14 +21,14 @@ def outputs(
     got: dict[str, Tensor],
     truth: dict[str, Tensor],
     half: dict[str, Tensor],
-) -> list[Told]:
+) -> list[Observation]:
     """What is wrong with the written arguments. `truth` is the fp64 reference, `half` PyTorch's own half precision."""
     told = []
     for name in truth:
         if name in operator.overwritten and (missing := _unwritten(before[name], got[name], truth[name])):
-            told.append(Told("PA105", f"'{name}': {missing} of {truth[name].numel()} elements left unwritten"))
+            told.append(Observation("PA105", f"'{name}': {missing} of {truth[name].numel()} elements left unwritten"))
         if kept := _kept_rows_changed(before[name], got[name], truth[name]):
-            told.append(Told("PA102", f"'{name}': {kept} rows changed that keep what they hold"))
+            told.append(Observation("PA102", f"'{name}': {kept} rows changed that keep what they hold"))
     if told:
         return told
     comparable = operator.comparable
@@ -36,7 +36,7 @@ def outputs(
     for name, value in expected.items():
         problem = _difference(found[name], value, rounded[name], operator.tolerance(name))
         if problem:
-            told.append(Told(problem[0], f"'{name}': {problem[1]}"))
+            told.append(Observation(problem[0], f"'{name}': {problem[1]}"))
     return told
 
 

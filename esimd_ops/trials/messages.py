@@ -27,19 +27,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     beyond: bool = False
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A finding without its place."""
+class Observation(msgspec.Struct, frozen=True):
+    """What was found of an operator: a finding without its place."""
 
     code: str
     message: str
     severity: str = "error"
-
-
-class At(msgspec.Struct, frozen=True, tag="at"):
-    """The child is about to do this; what it dies of is this operator's."""
-
-    op: str
-    step: str
 
 
 class Found(msgspec.Struct, frozen=True, tag="found"):
@@ -55,7 +48,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     op: str
     verdict: str
     samples: int
-    told: tuple[Told, ...]
+    told: tuple[Observation, ...]
     refused: tuple[str, ...] = ()
     digests: dict[str, dict[str, str]] = {}
 
@@ -66,4 +59,4 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     message: str
 
 
-Message = At | Found | Done | Failed
+Message = Found | Done | Failed

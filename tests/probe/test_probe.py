@@ -61,6 +61,36 @@ def test_an_operator_that_ends_the_process(tmp_path: Path) -> None:
         "SAMPLES = {'op': (torch.ones(2), torch.ones(2))}\nWRITES = {'op': ['output']}\n"
     )
     report, _ = run.probe([Order("killer", "op", "cpu", samples=str(file))])
-    assert [(f.code, f.message) for f in report.findings] == [("PB104", "ended by signal 11")]
+    assert [(f.code, f.message) for f in report.findings] == [("PB104", "ended by SIGSEGV")]
     assert report.exit_code == 1
     assert os.path.exists(file)
+
+
+def test_each_operator_loses_only_itself(tmp_path: Path) -> None:
+    """One raises, one dies, one has more outputs than fit into a pipe: the last is probed all the same."""
+    names = [f"o{n}" for n in range(60)]
+    file = tmp_path / "several.py"
+    file.write_text(
+        "import os, torch\n"
+        "library = torch.library.Library('several', 'FRAGMENT')\n"
+        "def op(name, schema, function):\n"
+        "    library.define(name + schema)\n"
+        "    library.impl(name, function, 'CPU')\n"
+        "    library.impl(name, lambda *values: None, 'Meta')\n"
+        "def fill(*outputs):\n"
+        "    for output in outputs:\n"
+        "        output.fill_(7)\n"
+        "def fail(output):\n"
+        "    raise AssertionError('a bug of its own')\n"
+        "op('raises', '(Tensor(a!) output) -> ()', fail)\n"
+        "op('dies', '(Tensor(a!) output) -> ()', lambda output: os.abort())\n"
+        f"op('many', '({', '.join('Tensor ' + name for name in names)}) -> ()', fill)\n"
+        f"names = {names}\n"
+        "SAMPLES = {'raises': (torch.ones(2),), 'dies': (torch.ones(2),), 'many': tuple(torch.ones(2 + n) for n in range(60))}\n"
+        "WRITES = {'raises': ['output'], 'dies': ['output'], 'many': names}\n"
+    )
+    orders = [Order("several", op, "cpu", samples=str(file)) for op in ("raises", "dies", "many")]
+    report, answers = run.probe(orders)
+    assert "AssertionError: a bug of its own" in str(report.errors[0])
+    assert [(f.op, f.code) for f in report.findings] == [("dies", "PB104"), ("many", "PB101"), ("many", "PB101")]
+    assert sum(len(seen.text) for seen in answers["many"].seen) > 1 << 16  # more than a pipe holds

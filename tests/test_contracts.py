@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
@@ -22,14 +27,122 @@ def test_every_module_says_what_it_knows() -> None:
     assert [str(p) for p in PACKAGES if not ast.get_docstring(ast.parse(p.read_text()))] == []
 
 
-def test_only_the_command_line_prints_and_nobody_catches_everything() -> None:
-    for path in PACKAGES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if path.parent.name == "schema_patch" and path.name != "cli.py" and isinstance(node, ast.Call):
-                assert getattr(node.func, "id", "") != "print", path
-            if isinstance(node, ast.ExceptHandler):
-                assert node.type is not None, path
-                assert getattr(node.type, "id", "") not in ("Exception", "BaseException"), path
+# Programs of their own, whose standard output is their answer.
+ANSWERS = {"schema_patch/build/interpreter.py"}
+STREAM_CALLS = {"print", "echo", "secho", "Console", "input"}
+
+
+def streams_used(source: str) -> list[int]:
+    """The lines of a module that touch a standard stream, by whatever name it was imported."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        called = node.func if isinstance(node, ast.Call) else None
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        stream = isinstance(node, ast.Attribute) and node.attr.strip("_") in ("stdout", "stderr")
+        of_sys = stream and isinstance(node.value, ast.Name) and node.value.id == "sys"
+        imported = isinstance(node, ast.ImportFrom) and node.module in ("click", "rich.console", "sys") and any(
+            alias.name in (*STREAM_CALLS, "stdout", "stderr") for alias in node.names
+        )  # fmt: skip
+        if name in STREAM_CALLS or of_sys or imported:
+            found.append(node.lineno)
+    return found
+
+
+def catches_everything(source: str) -> list[int]:
+    """The lines of a module that catch what is a bug."""
+    handlers = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ExceptHandler)]
+    wide = ("Exception", "BaseException")
+    return [
+        node.lineno
+        for node in handlers
+        if node.type is None or any(getattr(part, "id", "") in wide for part in ast.walk(node.type))
+    ]
+
+
+# Which packages may import what else is hidden from all others.
+DOORS = {
+    "tree_sitter": ("schema_patch/cpp/", "schema_patch/inference/"),
+    "tree_sitter_cpp": ("schema_patch/cpp/", "schema_patch/inference/"),
+    "lief": ("schema_patch/elf/",),
+    "elftools": (),
+    "iced_x86": ("schema_patch/elf/",),
+    "aiohttp": ("esimd_soak/load/", "esimd_soak/experiments/", "esimd_soak/commands/"),
+}
+
+
+def through_walls(name: str, source: str) -> list[str]:
+    """What a module imports past the door that it stands behind."""
+    imported = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            imported.add(node.module.partition(".")[0])
+    return sorted(one for one in imported if one in DOORS and not name.startswith(DOORS[one] or ("-",)))
+
+
+def test_every_library_has_its_door() -> None:
+    found = {p.relative_to(ROOT).as_posix(): p.read_text() for p in PACKAGES}
+    assert {name: past for name, text in found.items() if (past := through_walls(name, text))} == {}
+    assert through_walls("schema_patch/text/files.py", "def f():\n    from tree_sitter import Node") == ["tree_sitter"]
+    assert through_walls("schema_patch/verify/judge.py", "import lief.ELF") == ["lief"]
+
+
+def test_only_commands_touch_the_streams() -> None:
+    outside = {path: path.relative_to(ROOT).as_posix() for path in PACKAGES if "commands" not in path.parts}
+    found = {name: streams_used(path.read_text()) for path, name in outside.items() if name not in ANSWERS}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_nobody_catches_everything() -> None:
+    found = {str(path): catches_everything(path.read_text()) for path in PACKAGES}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print(1)", "import click\nclick.echo(1)", "from click import echo as say\nsay(1)", "import sys\nsys.stdout.write('')",
+        "import sys\nx = sys.__stderr__", "from sys import stderr\n", "from rich.console import Console\n",
+        "import rich.console\nrich.console.Console()", "import click as c\nc.secho('')",
+    ],
+)  # fmt: skip
+def test_a_module_that_prints_is_seen(source: str) -> None:
+    assert streams_used(source)
+
+
+@pytest.mark.parametrize("what", ["", " Exception", " BaseException", " (OSError, Exception)", " Exception as error"])
+def test_a_module_that_catches_everything_is_seen(what: str) -> None:
+    assert catches_everything(f"try:\n    f()\nexcept{what}:\n    pass")
+    assert not catches_everything("try:\n    f()\nexcept (OSError, ValueError):\n    pass")
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("schema_patch/model.py", "from schema_patch.text import files"),
+        ("schema_patch/text/files.py", "from schema_patch.schemas import grammar"),
+        ("schema_patch/cpp/strays.py", "import torch"),
+        ("schema_patch/inference/domain/values.py", "from schema_patch.inference import infer"),
+        ("schema_patch/new_room.py", ""),
+        ("esimd_ops/registry.py", "from esimd_ops.parity import supervise"),
+        ("esimd_ops/guard/decide.py", "from schema_patch.elf import reader"),
+        ("esimd_soak/score.py", "from esimd_soak.load import client"),
+        ("esimd_soak/plan.py", "import torch"),
+    ],
+)
+def test_an_import_that_breaks_a_border_is_refused(module: str, line: str, tmp_path: Path) -> None:
+    for name in ("schema_patch", "esimd_ops", "esimd_soak"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__", "include"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    broken = tmp_path / module
+    said = broken.read_text() if broken.exists() else '"""A room that no layer names."""\n'
+    broken.write_text(said + f"\n{line}\n")
+    words = [Path(sys.executable).parent / "lint-imports", "--no-cache"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "BROKEN" in done.stdout
 
 
 def test_every_code_is_documented_once() -> None:

@@ -12,6 +12,7 @@ ESIMD_OPS_BUILD=none|host|xpu forces one of them.
 import hashlib
 import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -228,11 +229,22 @@ def extension_arguments(plan: Plan) -> dict:
         extra_link_args=[*plan.link_args, f"-Wl,-soname,_C{sysconfig.get_config_var('EXT_SUFFIX')}"],
         depends=sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("csrc/**/*.*")),
     )
-    return {"ext_modules": [extension], "cmdclass": {"build_ext": build_command(cpp_extension.BuildExtension)}}
+    command = build_command(cpp_extension.BuildExtension, built_with(plan))
+    return {"ext_modules": [extension], "cmdclass": {"build_ext": command}}
 
 
-def build_command(base: type) -> type:
-    """torch's build_ext, with a look at what was linked: a library with the wrong runtime fails far from here."""
+def built_with(plan: Plan) -> str:
+    """The record of a build, which `--version` shows, as JSON."""
+    exact = [word for word in plan.dependencies if word.startswith(("torch==", "intel-sycl-rt=="))]
+    toolchain = exact if plan.mode == "host" else [f"icpx {TOOLCHAIN}", f"for {os.environ['TORCH_XPU_ARCH_LIST']}"]
+    return json.dumps({"mode": plan.mode, "with": toolchain}) + "\n"
+
+
+def build_command(base: type, record: str) -> type:
+    """torch's build_ext, with a look at what was linked: a library with the wrong runtime fails far from here.
+
+    The record of the build goes beside the package that shows it.
+    """
 
     class Build(base):
         def build_extensions(self) -> None:
@@ -256,6 +268,10 @@ def build_command(base: type) -> type:
             if why := wrong_runtime(reader.read(path, linked=True).needed):
                 Path(path).unlink()
                 raise SystemExit(f"esimd_ops: {path}: {why}")
+            editable = getattr(self, "editable_mode", False)  # then the packages stay where they are
+            beside = (ROOT if editable else Path(path).parents[1]) / "schema_patch"
+            beside.mkdir(exist_ok=True)
+            (beside / "built.json").write_text(record, "utf-8")
 
     return Build
 

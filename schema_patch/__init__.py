@@ -3,4 +3,4 @@
 Knows schema text, C++ source as bytes, ELF files and policy. Knows neither torch nor what an operator computes.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 import click
 
-from schema_patch import __version__
 from schema_patch.commands import ending
 from schema_patch.commands.console import OPS, known_ops, show, within
+from schema_patch.commands.version import VERSION
 
 from .graphs import graphs
 from .host import host_build, races
@@ -23,7 +23,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(context_settings=SETTINGS)
-@click.version_option(__version__)
+@VERSION
 def esimd_ops() -> None:
     """Operators for quantised language models, and checks of any build of them."""
 

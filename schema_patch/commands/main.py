@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from schema_patch import __version__
 from schema_patch.commands.console import FORMAT, OPS, STRICT, known_ops, progress, show, show_errors
 from schema_patch.commands.console import strict as strict_report
 from schema_patch.model import ToolError, Verdict
 
 from . import audit, build, ending, serving
 from .verify import verify_schemas
+from .version import VERSION
 
 if TYPE_CHECKING:
     from schema_patch.audit.judge import InferredTable
@@ -28,7 +28,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(context_settings=SETTINGS)
-@click.version_option(__version__)
+@VERSION
 def schema_patch() -> None:
     """Find and fix operator schemas that do not say what the operator writes."""
 

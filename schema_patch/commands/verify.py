@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from schema_patch import __version__
 from schema_patch.commands import console
 from schema_patch.commands.console import FORMAT, STRICT, Steps, split
+from schema_patch.commands.version import VERSION
 from schema_patch.model import Checked, Finding, Report, ToolError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @click.option("--output", "-o", metavar="FILE", help="Write the report here, and a text to stdout.")
 @STRICT
 @FORMAT
-@click.version_option(__version__)
+@VERSION
 def verify_schemas(
     paths: tuple[str, ...],
     require: tuple[str, ...],

@@ -12,6 +12,11 @@ from pathlib import Path
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
     path for name in ("schema_patch", "esimd_ops", "esimd_soak") for path in sorted((ROOT / name).rglob("*.py"))
@@ -164,3 +169,17 @@ def test_the_repository_names_no_machine_and_no_registry() -> None:
         path = ROOT / name
         if path.is_file() and path != Path(__file__):
             assert not pattern.search(path.read_text("latin-1")), name
+
+
+COLUMN = 34  # where the pictures begin to explain
+
+
+def test_the_picture_of_the_layers_is_that_of_the_contracts() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = {one["containers"][0]: one["layers"] for one in contracts if one["type"] == "layers"}
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for package in ("schema_patch", "esimd_ops", "esimd_soak"):
+        picture = page.split(f"\n## {package}\n")[1].split("```")[1].strip("\n").splitlines()
+        drawn = [{name.strip() for name in line[:COLUMN].split("|")} for line in picture]
+        meant = [set(re.split(r" [|:] ", layer)) - {"assets"} for layer in layers[package]]
+        assert drawn == [row for row in meant if row], package

@@ -170,7 +170,7 @@ def guard(plan: str | None, show: str | None) -> int:
 
     if show:
         name = {"dashboard": "grafana.json", "alerts": "alerts.yml"}[show]
-        click.echo((Path(__file__).parent / "assets" / name).read_text("utf-8"), nl=False)
+        click.echo((Path(__file__).parents[1] / "assets" / name).read_text("utf-8"), nl=False)
         return 0
     if not plan:
         raise click.UsageError("expected a plan with a [guard] table, or --show")

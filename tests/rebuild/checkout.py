@@ -31,7 +31,9 @@ def clone(target: Path) -> Path:
 
 def elsewhere(tree: Path, target: Path) -> Path:
     """The same files in another place, from another time, without what a build has left among them."""
-    shutil.copytree(tree, target, ignore=shutil.ignore_patterns("build", "*.egg-info", "dist"))
+    shutil.copytree(tree, target, ignore=shutil.ignore_patterns("*.egg-info"))
+    for left in ("build", "dist"):
+        shutil.rmtree(target / left, ignore_errors=True)
     for path in target.rglob("*"):
         os.utime(path, (1.5e9, 1.5e9))
     return target

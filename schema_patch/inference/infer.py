@@ -13,8 +13,24 @@ from schema_patch.cpp.registered import Implementation
 from schema_patch.schemas.grammar import Schema
 from schema_patch.schemas.inferred import Answer, Chain, Inferred, Kind
 
-from .domain.values import MIXED, Path, Summary, loaded, shorter
-from .engine.flow import Summaries
+from .domain.summary import LOST, WRITE, Summary, shorter
+from .domain.values import (
+    ACCESSOR,
+    DATA,
+    DENSE,
+    DEREF,
+    MIXED,
+    PERHAPS,
+    STATIC,
+    Local,
+    Parameter,
+    Path,
+    Value,
+    in_data,
+    loaded,
+    parameter,
+)
+from .engine.summaries import Summaries
 from .index.index import Index
 from .index.scan import Function, arity
 
@@ -27,26 +43,26 @@ LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 def classify(path: Path, plain: bool) -> str:
     """What a write at this path from a Tensor argument means: "written", "dense" (written where it is contiguous),
     "perhaps", "elsewhere" or "" (no data)."""
-    written = "perhaps" if "~" in path else "dense" if "+" in path else "written"
-    path = tuple(s for s in path if s not in ("~", "+"))
-    if "#" in path:
-        rest = path[path.index("#") + 1 :]
-        if rest.count("*") != 1:
+    written = "perhaps" if PERHAPS in path else "dense" if DENSE in path else "written"
+    path = tuple(s for s in path if s not in (PERHAPS, DENSE))
+    if ACCESSOR in path:
+        rest = path[path.index(ACCESSOR) + 1 :]
+        if rest.count(DEREF) != 1:
             return "elsewhere" if rest else ""
         return written
-    if "@" not in path:
-        return "written" if plain and path == ("*",) else ""
-    rest = path[path.index("@") + 1 :]
-    if rest[:1] != ("*",):
+    if DATA not in path:
+        return "written" if plain and path == (DEREF,) else ""
+    rest = path[path.index(DATA) + 1 :]
+    if rest[:1] != (DEREF,):
         return ""
-    if "*" in rest[1:]:
+    if DEREF in rest[1:]:
         return "elsewhere"
     return written
 
 
 def is_read(path: Path, plain: bool) -> bool:
     """Whether reading at this path from a Tensor argument reads data, and not only a list or an optional."""
-    return "@" in path or "#" in path or (plain and path[:1] == ("*",))
+    return in_data(path) or (plain and path[:1] == (DEREF,))
 
 
 class Inference:
@@ -144,9 +160,10 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
     unknown = ""
     best: dict[str, Chain] = {}
     for summary in summaries:
-        mine = (item for item in summary.effects.items() if item[0][1] == number and item[0][0] != "lost")
-        for (kind, root, path), chain in sorted(mine, key=lambda item: (item[1], item[0])):
-            meaning = classify(path, plain) if kind == "write" else "passed"
+        mine = (item for item in summary.effects.items() if item[0][1].number == number and item[0][0] != LOST)
+        for effect, chain in sorted(mine, key=lambda item: (item[1], item[0][0], repr(item[0][2]))):
+            kind, _, path = effect
+            meaning = classify(path, plain) if kind == WRITE else "passed"
             if meaning in ("written", "dense") and (meaning not in best or shorter(chain, best[meaning])):
                 best[meaning] = chain
             elif meaning == "perhaps":
@@ -154,9 +171,9 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
             elif meaning == "elsewhere":
                 unknown = unknown or f"a store through a pointer that was read from it: {_place(chain)}"
             elif meaning == "passed":
-                unknown = unknown or f"{summary.reasons.get((kind, root, path), 'passed on')}: {_place(chain)}"
+                unknown = unknown or f"{summary.reasons.get(effect, 'passed on')}: {_place(chain)}"
         stored = (o for (root, path), value in summary.stores.items() if loaded(path) for o in value)
-        if not unknown and any(o[0] == number and "@" in o[1] for o in stored):
+        if not unknown and any(o[0] is parameter(number) and DATA in o[1] for o in stored):
             unknown = "its address is stored in a tensor"
     if "written" in best:
         return Answer(name, Kind.WRITTEN, best["written"])
@@ -164,7 +181,7 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
         return Answer(name, Kind.WRITTEN, best["dense"], "where it is contiguous")
     if unknown or missing:
         return Answer(name, Kind.UNKNOWN, (), unknown or missing[0])
-    if not any(root == number and is_read(path, plain) for summary in summaries for root, path in summary.reads):
+    if not any(root.number == number and is_read(path, plain) for summary in summaries for root, path in summary.reads):
         return Answer(name, Kind.UNKNOWN, (), "its data is not seen to be used")
     return Answer(name, Kind.READ)
 
@@ -172,14 +189,14 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
 def stray(summaries: Sequence[Summary], tensors: set[int]) -> Chain:
     """A store through a pointer that was read from memory, or handed in as a number: where it leads is not known."""
     effects = (item for summary in summaries for item in summary.effects.items())
-    writes = ((root, path, chain) for (kind, root, path), chain in effects if kind == "write")
-    return next((c for n, p, c in writes if classify(p, False) == "elsewhere" or (n not in tensors and "*" in p)), ())
+    writes = ((root.number, path, chain) for (kind, root, path), chain in effects if kind == WRITE)
+    return next((c for n, p, c in writes if classify(p, False) == "elsewhere" or (n not in tensors and DEREF in p)), ())
 
 
 def lost(summaries: Sequence[Summary], number: int) -> Chain:
     """Where a pointer to the argument goes out of sight."""
     effects = (item for summary in summaries for item in summary.effects.items())
-    return next((chain for (kind, root, _), chain in effects if kind == "lost" and root == number), ())
+    return next((chain for (kind, root, _), chain in effects if kind == LOST and root.number == number), ())
 
 
 def doubted(found: Answer, elsewhere: Chain, gone: Chain) -> Answer:
@@ -198,24 +215,33 @@ def _place(chain: Chain) -> str:
 def returned(schema: Schema, summaries: Sequence[Summary]) -> list[str]:
     """What each returned value is, where every return statement of every implementation says the same."""
     found: list[str] = []
-    for position in range(len(schema.returns)):
+    for position, declared in enumerate(schema.returns):
+        is_list = any(suffix.text != "?" for suffix in declared.type.suffixes)
         seen: set[str] = set()
-        for summary in summaries:
-            for values, _ in summary.returns:
-                value = values[position] if position < len(values) else frozenset()
-                args = {o[0] for o in value if isinstance(o[0], int) and not o[1] and o[0] >= 0}
-                listed = len(values) > len(schema.returns) and any(
-                    s.text != "?" for s in schema.returns[position].type.suffixes
-                )
-                if any(isinstance(o[0], str) and o[0].startswith("static") and not o[1] for o in value):
-                    seen.add("private buffer")
-                elif any(isinstance(o[0], str) and o[0].startswith(MIXED) for o in value) or (listed and any(values)):
-                    seen.add("unknown")
-                elif len(args) == 1 and not any(isinstance(o[0], int) and o[1] for o in value):
-                    number = args.pop()
-                    known = number < len(schema.args) and schema.args[number].type.is_tensor
-                    seen.add(schema.args[number].name if known else "unknown")
-                else:
-                    seen.add("unknown" if any(isinstance(o[0], int) for o in value) else "fresh")
+        for values, _ in (statement for summary in summaries for statement in summary.returns):
+            value = values[position] if position < len(values) else frozenset()
+            listed = is_list and len(values) > len(schema.returns) and any(values)
+            seen.add("unknown" if listed and not _private(value) else _returned(schema, value))
         found.append(seen.pop() if len(seen) == 1 else "unknown")
     return found
+
+
+def _private(value: Value) -> bool:
+    """Whether this is a buffer that the function keeps between calls."""
+    return any(isinstance(root, Local) and root.kind == STATIC and not path for root, path, _ in value)
+
+
+def _returned(schema: Schema, value: Value) -> str:
+    """What one return statement gives back."""
+    if _private(value):
+        return "private buffer"
+    if any(isinstance(root, Local) and root.kind == MIXED for root, _, _ in value):
+        return "unknown"
+    handed = {
+        (root.number, path) for root, path, _ in value if isinstance(root, Parameter) and (path or root.number >= 0)
+    }
+    if len(handed) == 1 and not any(path for _, path in handed):
+        number = min(handed)[0]
+        known = number < len(schema.args) and schema.args[number].type.is_tensor
+        return schema.args[number].name if known else "unknown"
+    return "unknown" if handed else "fresh"

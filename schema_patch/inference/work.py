@@ -11,7 +11,7 @@ from schema_patch.schemas.inferred import Inferred
 
 from . import operators, unwritten
 from .domain import models
-from .engine.flow import Summaries
+from .engine.summaries import Summaries
 from .index.index import Index
 from .index.mask import Macro
 from .index.tree import Tree, processes

@@ -15,7 +15,7 @@ from schema_patch.audit import judge
 from schema_patch.commands.console import Steps
 from schema_patch.cpp import registrations as cpp
 from schema_patch.inference import work
-from schema_patch.inference.engine import flow
+from schema_patch.inference.engine import summaries
 from schema_patch.inference.index import scan as scanning
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.mask import mask
@@ -44,7 +44,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(module, "processes", lambda: 1)
     count(tree, "scan", "scanned")
     count(cpp, "read", "registrations read")
-    count(flow, "parse", "functions parsed")
+    count(summaries, "parse", "functions parsed")
     return counts
 
 
@@ -150,7 +150,7 @@ def test_the_name_of_a_definition(head: str) -> None:
 def test_the_fast_way_to_a_name_is_the_slow_one(pieces: list[str]) -> None:
     before = "".join(pieces)
     slow = scanning.NAME_BEFORE.search(before)
-    assert scanning._name(before) == (slow and (slow[1], slow[2]))
+    assert scanning.name_before(before) == (slow and (slow[1], slow[2]))
 
 
 @given(st.text(st.sampled_from("ab(){}#\n\\\"/*'R xif")))

@@ -5,37 +5,55 @@ An assignment replaces what a variable holds; where branches meet, it holds what
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from schema_patch.schemas.inferred import Chain
 
+from . import values
+from .summary import UNKNOWN, WRITE, Summary
 from .values import (
+    ACCESSOR,
+    ADDRESS,
+    ARGUMENT,
     COPY,
+    DATA,
+    DEEPEST,
+    DEREF,
+    LIST,
     NOTHING,
     THIS,
+    VARIABLE,
     WIDEST,
+    Element,
+    Local,
     Origin,
+    Parameter,
     Path,
     Root,
-    Summary,
+    Selector,
     Value,
+    at,
     copied,
+    element,
     extend,
+    in_data,
     is_data,
     loaded,
+    ordered,
     plain,
-    shorter,
 )
 
-MOST = 400  # effects of one function; real ones have few
+Place = tuple[Root, Path]
+CROWD = at(Local("crowd", 0))  # what a place holds at which more met than is followed
+Item = tuple[str, Value]  # of a list in braces: the field that a designator names, or ""
 
 
 @dataclass(slots=True)
 class Variable:
     """A local variable, or a parameter."""
 
-    root: str
+    root: Local
     kind: str = ""  # its type as written
     cls: str = ""  # its class, where the tree defines it
     reference: Value | None = None  # what a reference refers to
@@ -49,18 +67,22 @@ class Variable:
 class State:
     """The state of one function's reading."""
 
-    path: str
     summary: Summary = field(default_factory=Summary)
     scopes: list[dict[str, Variable]] = field(default_factory=lambda: [{}])
-    heap: dict[tuple[Root, Path], Value] = field(default_factory=dict)
+    heap: dict[Place, Value] = field(default_factory=dict)
     classes: dict[Root, str] = field(default_factory=dict)  # of local objects
-    by_value: set[int] = field(default_factory=set)  # parameters whose own fields are the callee's
+    by_value: set[Parameter] = field(default_factory=set)  # parameters whose own fields are the callee's
     count: int = 0
     inside: dict[Root, set[Path]] = field(default_factory=dict)  # the paths at which an object ever held something
+    now: Chain = ()  # the statement at hand
 
-    def new(self, prefix: str = "v") -> str:
+    def new(self, kind: str = VARIABLE) -> Local:
         self.count += 1
-        return f"{prefix}{self.count}"
+        return Local(kind, self.count)
+
+    def make(self, kind: str) -> Value:
+        """A new object, as a value."""
+        return at(self.new(kind))
 
     def find(self, name: str) -> Variable | None:
         for scope in reversed(self.scopes):
@@ -72,59 +94,94 @@ class State:
         self.scopes[-1][name] = variable
         return variable
 
+    def class_in(self, value: Iterable[Origin]) -> str:
+        """The class of the first of these objects that has one."""
+        return next((self.classes[o[0]] for o in ordered(value) if not o[1] and o[0] in self.classes), "")
+
     def load(self, places: Iterable[Origin]) -> Value:
         """The places, and what they hold."""
         heap = self.heap
-        todo = list(places)
-        for root, path, _ in todo:
+        start = frozenset(places)
+        for root, path, _ in start:
             if (root, path) in heap:
                 break
         else:
-            return frozenset(todo)
+            return start if len(start) <= WIDEST else self.too_wide(start)
         result: set[Origin] = set()
+        todo = list(start)
         while todo:
             origin = todo.pop()
-            if origin in result:
-                continue
-            result.add(origin)
-            if len(result) > WIDEST:
-                break
-            todo += heap.get(origin[:2], ())
-        return frozenset(result)
+            if origin not in result:
+                result.add(origin)
+                todo += heap.get(origin[:2], ())
+        return frozenset(result) if len(result) <= WIDEST else self.too_wide(result, start)
+
+    def too_wide(self, value: Iterable[Origin], start: Value = NOTHING) -> Value:
+        """More places than are followed: each is unknown. What is left is where they were found."""
+        self.give_up(value, f"one of more than {WIDEST} places that meet")
+        return start if len(start) <= WIDEST else NOTHING
+
+    def give_up(self, value: Iterable[Origin], reason: str) -> None:
+        """What these places lead to is not followed any further, and may be written."""
+        for origin in self.reachable(value):
+            if isinstance(origin[0], Parameter) and not (origin[2] or loaded(origin[1])):
+                self.effect(UNKNOWN, origin, self.now, reason)
+            else:
+                self.read_data([origin])
 
     def element(self, value: Value, number: int) -> Value:
         """The element of a list or tuple at a number that is known; any of them where it was changed since."""
-        name = f".{number}"
-        lists = [o[0] for o in value if isinstance(o[0], str) and not o[1] and (o[0], (name,)) in self.heap]
+        name = element(number)
+        lists = [o[0] for o in value if isinstance(o[0], Local) and not o[1] and (o[0], (name,)) in self.heap]
         for root in lists:
-            parts = frozenset[Origin]().union(
-                *(self.heap.get((root, path), NOTHING) for path in self.inside.get(root, ()) if path[0][1:].isdigit())
-            )
-            if not self.heap.get((root, ("*",)), NOTHING) <= parts:
+            places = [(root, path) for path in self.inside.get(root, ()) if isinstance(path[0], Element)]
+            parts = values.union(self.heap.get(place, NOTHING) for place in places)
+            if not self.heap.get((root, (DEREF,)), NOTHING) <= parts:
                 lists = []
                 break
         if lists:
             return self.select(((root, (), False) for root in lists), name)
-        return self.select(value, name) | self.select(value, "*")
+        return self.select(value, name) | self.select(value, DEREF)
 
     def elements(self, value: Value) -> list[Value]:
         """The values of a list in braces, or of a tuple; of anything else, none."""
-        for root in (o[0] for o in value if isinstance(o[0], str) and o[0].startswith("list") and not o[1]):
+        for root in (o[0] for o in ordered(value) if isinstance(o[0], Local) and o[0].kind == LIST and not o[1]):
             parts: list[Value] = []
-            while (root, (f".{len(parts)}",)) in self.heap:
-                parts.append(self.load(self.heap[(root, (f".{len(parts)}",))]))
+            while (root, (element(len(parts)),)) in self.heap:
+                parts.append(self.load(self.heap[root, (element(len(parts)),)]))
             if parts:
                 return parts
         return []
 
+    def fill(self, root: Local, items: Iterable[Item], names: Sequence[str] = ()) -> Value:
+        """The elements of an object, which are its fields by these names too; gives the object."""
+        for number, (designator, value) in enumerate(items):
+            self.add((root, (DEREF,)), value)
+            if designator:
+                self.add((root, (values.field(designator),)), value)
+                continue
+            self.heap.setdefault((root, (element(number),)), NOTHING)
+            self.add((root, (element(number),)), value)
+            if number < len(names):
+                self.add((root, (values.field(names[number]),)), value)
+        return at(root)
+
     def blank(self, origin: Origin) -> bool:
         """Whether this is a plain variable that holds nothing known, such as a number."""
         root, path, _ = origin
-        return isinstance(root, str) and not path and root[0] in "pv" and not self.heap.get((root, path))
+        named = isinstance(root, Local) and root.kind in (ARGUMENT, VARIABLE)
+        return named and not path and not self.heap.get((root, path))
 
-    def select(self, value: Iterable[Origin], selector: str) -> Value:
+    def select(self, value: Iterable[Origin], selector: Selector) -> Value:
         """What is found one selector further."""
-        return self.load(o for o in (extend(origin, selector) for origin in value) if o is not None)
+        found = []
+        for origin in value:
+            longer = extend(origin, selector)
+            if longer is not None:
+                found.append(longer)
+            else:
+                self.give_up([origin], f"reached through more than {DEEPEST} steps")
+        return self.load(found)
 
     def assign(self, variable: Variable, value: Value, chain: Chain) -> None:
         """`variable = value`."""
@@ -135,77 +192,71 @@ class State:
             return
         value = copied(value)
         if variable.scalar:
-            value = frozenset(o for o in value if o[1] and o[1][-1] in ("@", "&"))
+            value = frozenset(o for o in value if o[1] and o[1][-1] in (DATA, ADDRESS))
         elif variable.plain:
-            value = frozenset(o for o in value if not o[1] or o[1][-1] not in ("*", "#", COPY))
+            value = frozenset(o for o in value if not o[1] or o[1][-1] not in (DEREF, ACCESSOR, COPY))
         self.hold((variable.root, ()), value)
 
-    def hold(self, key: tuple[Root, Path], value: Value) -> None:
+    def hold(self, key: Place, value: Value) -> None:
         value = frozenset(o for o in value if o[:2] != key)
-        if len(value) > WIDEST:
-            value = frozenset(sorted(value, key=repr)[:WIDEST])
+        if len(value) > WIDEST or not CROWD.isdisjoint(value):
+            self.too_wide(value)
+            value = CROWD
         self.heap[key] = value
         if key[1]:
             self.inside.setdefault(key[0], set()).add(key[1])
 
-    def add(self, key: tuple[Root, Path], value: Value) -> None:
+    def add(self, key: Place, value: Value) -> None:
         if value:
             self.hold(key, self.heap.get(key, NOTHING) | value)
 
     def store(self, places: Iterable[Origin], value: Value, chain: Chain) -> None:
         """`*place = value`: an effect where the place is a parameter's, and something held in any case."""
+        held = copied(value)
         for origin in places:
-            self.effect("write", origin, chain)
-            self.keep(origin, copied(value) - {origin})
+            self.effect(WRITE, origin, chain)
+            self.keep(origin, held - {origin})
 
     def keep(self, origin: Origin, held: Value) -> None:
         """Something is held at a place; a caller is told where it can see the place."""
         root, path, _ = origin
-        if isinstance(root, int):  # what was loaded through a parameter is data, as far as can be told
-            held = frozenset(o for o in held if not is_data(plain(o[1])))
-        if not held:
+        if not isinstance(root, Parameter):
+            self.add((root, path), held)
             return
-        if isinstance(root, int) and loaded(path):  # in the data of a tensor only addresses are looked for
-            held = frozenset(o for o in held if o[1][-1:] == ("@",) and not o[2])
+        # What was loaded through a parameter is data, as far as can be told.
+        held = frozenset(o for o in held if not is_data(plain(o[1])))
+        if held and loaded(path):  # in the data of a tensor only addresses are looked for
+            held = frozenset(o for o in held if o[1][-1:] == (DATA,) and not o[2])
         self.add((root, path), held)
-        if isinstance(root, int) and self.outlives(root, path):
-            exported = frozenset(o for o in self.load(held) if not isinstance(o[0], str) and not is_data(plain(o[1])))
+        if held and self.outlives(root, path):
+            exported = frozenset(o for o in self.load(held) if not isinstance(o[0], Local) and not is_data(plain(o[1])))
             if exported:
-                self.summary.stores[(root, path)] = self.summary.stores.get((root, path), NOTHING) | exported
+                self.summary.stores[root, path] = self.summary.stores.get((root, path), NOTHING) | exported
 
-    def outlives(self, root: int, path: Path) -> bool:
+    def outlives(self, root: Parameter, path: Path) -> bool:
         """Whether a caller sees what is stored at this place."""
-        return root == THIS or root not in self.by_value or any(selector in path for selector in "*@#")
+        return root is THIS or root not in self.by_value or DEREF in path or in_data(path)
 
     def effect(self, kind: str, origin: Origin, chain: Chain, reason: str = "") -> None:
         root, path, _ = origin
         if COPY in path:
             return
-        if kind == "unknown":
+        if kind == UNKNOWN:
             path = path[:3]  # whatever lies behind is as unknown
-        if len(self.summary.effects) >= MOST and (kind, root, path) not in self.summary.effects:
-            return
-        if isinstance(root, int) and (kind == "unknown" or self.outlives(root, path)):
-            key = (kind, root, path)
-            known = self.summary.effects.get(key)
-            if known is None or shorter(chain, known):
-                self.summary.effects[key] = chain
-                if reason:
-                    self.summary.reasons[key] = reason
-            elif chain == known and reason:
-                self.summary.reasons[key] = min(reason, self.summary.reasons.get(key, reason))
+        if isinstance(root, Parameter) and (kind == UNKNOWN or self.outlives(root, path)):
+            self.summary.add((kind, root, path), chain, reason)
 
     def read(self, value: Iterable[Origin]) -> None:
         """Data is read at these places, or behind them."""
         for root, path, _ in value:
-            if isinstance(root, int):
+            if isinstance(root, Parameter):
                 self.summary.reads.add((root, plain(path[:4])))
 
     def read_data(self, value: Iterable[Origin]) -> None:
         """The data of these tensors, or what these pointers lead to, is read."""
-        self.read((root, path if "@" in path or "#" in path else (*path, "@"), const) for root, path, const in value)
+        self.read((root, path if in_data(path) else (*path, DATA), const) for root, path, const in value)
 
-    def merge(self, other: dict[tuple[Root, Path], Value]) -> None:
+    def merge(self, other: dict[Place, Value]) -> None:
         """Two branches meet: what a place holds is what it held in either."""
         heap = self.heap
         for key, value in other.items():
@@ -215,21 +266,23 @@ class State:
             elif mine is not value and mine != value:
                 self.hold(key, mine | value)
 
-    def reachable(self, value: Value) -> Value:
+    def reachable(self, value: Iterable[Origin]) -> Value:
         """What a callee can reach from a value: through local objects, what stands behind each place of theirs."""
-        result = set(self.load(value))
-        seen: set[tuple[Root, Path]] = set()
-        todo = [o[:2] for o in result if isinstance(o[0], str)]
+        result: set[Origin] = set()
+        seen: set[Place] = set()
+        todo = list(value)
         while todo:
-            place = root, path = todo.pop()
-            if place in seen:
+            origin = todo.pop()
+            if origin in result:
                 continue
-            seen.add(place)
-            behind = [(root, path[:-1], False)] if path[-1:] == ("&",) else []
-            for inner in self.inside.get(root, ()):
-                if inner[: len(path)] == path:
-                    behind += self.heap.get((root, inner), ())
-            new = set(self.load(behind)) - result
-            result |= new
-            todo += [o[:2] for o in new if isinstance(o[0], str)]
+            result.add(origin)
+            place = root, path = origin[:2]
+            todo += self.heap.get(place, ())
+            if isinstance(root, Local) and place not in seen:
+                seen.add(place)
+                if path[-1:] == (ADDRESS,):
+                    todo.append((root, path[:-1], False))
+                for inner in self.inside.get(root, ()):
+                    if inner[: len(path)] == path:
+                        todo += self.heap.get((root, inner), ())
         return frozenset(result)

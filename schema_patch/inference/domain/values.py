@@ -1,122 +1,198 @@
-"""What an expression can stand for, and what calling a function does: access paths and summaries. No syntax.
+"""What an expression can stand for: places, each a root and the selectors that lead from it. No syntax.
 
-An Origin is a place: a root (a parameter's number, a local object, a function) and the selectors that lead from it:
-`.field`, `*` (dereference or subscript), `&` (address of), `@` (the data pointer of a tensor), `#` (an accessor of its
-data), `~` (perhaps a copy), `+` (a copy unless it is contiguous), `=` (a copy of what was read), `...` (any argument of
-a pack). `out.data_ptr() + 1` of parameter 0 is `(0, ("@",))`, and storing through it writes `@*`.
+`out.data_ptr() + 1` of parameter 0 is the place `0 @`, and storing through it writes `0 @ *`. Roots are compared by
+identity where one object stands for one thing; what must not depend on the order of a set goes through `ordered`.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
 
-from schema_patch.schemas.inferred import Chain
+from schema_patch.inference.index.constants import Constants
+from schema_patch.inference.index.scan import Function
 
-Root = Any  # int: parameter; str: local object; a tuple ("fn", Function, Constants) or ("lambda", node id)
-Path = tuple[str, ...]
-Origin = tuple[Root, Path, bool]  # the flag: reached as const, so that a callee that is not seen cannot write there
-Value = frozenset[Origin]
+DEEPEST = 7  # selectors of a path
+WIDEST = 48  # places that one value stands for
 
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Selector:
+    """One step from a place to the next."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Field(Selector):
+    """`.name`"""
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Element(Selector):
+    """The element of a list or tuple at a number that is known."""
+
+
+DEREF = Selector("*")  # what a pointer leads to; any element
+ADDRESS = Selector("&")
+DATA = Selector("@")  # the data pointer of a tensor
+ACCESSOR = Selector("#")  # an accessor of its data
+PERHAPS = Selector("~")  # perhaps a copy
+DENSE = Selector("+")  # a copy unless it is contiguous
+COPY = Selector("=")  # a copy of what was read there: its fields are its own, what it points to is not
+PACK = Selector("...")  # all arguments from this parameter on
+RESULT = Selector("result")  # what a lambda returns
+
+
+@cache
+def field(name: str) -> Field:
+    """The one selector of this field."""
+    return Field(f".{name}")
+
+
+@cache
+def element(number: int) -> Element:
+    """The one selector of this element."""
+    return Element(f".{number}")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Parameter:
+    """What the caller hands in at a position; THIS is the object of a method."""
+
+    number: int
+
+
+@cache
+def parameter(number: int) -> Parameter:
+    """The one root of this position."""
+    return Parameter(number)
+
+
+THIS = parameter(-1)
+ARGUMENT, VARIABLE, ARRAY, STATIC = "argument", "variable", "array", "static"  # what a name of the function stands for
+LIST, OBJECT, TENSOR, BLOB, MADE = "list", "object", "tensor", "blob", "made"  # objects that it makes
+MIXED = "mixed"  # a new tensor, which a call gives back in place of an argument
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Local:
+    """A variable or an object of the function."""
+
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function as a value, with what is known of its template parameters."""
+
+    function: Function
+    constants: Constants
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A lambda, by where it begins."""
+
+    start: int
+
+
+Root: TypeAlias = Parameter | Local | Callee | Closure
+Path: TypeAlias = tuple[Selector, ...]
+Origin: TypeAlias = tuple[Root, Path, bool]  # flag: reached as const, so that a callee not seen cannot write there
+Value: TypeAlias = frozenset[Origin]
 NOTHING: Value = frozenset()
-THIS = -1
-COPY = "="  # a copy of what was read there: its fields are its own, what it points to is not
-MIXED = "mixed"  # begins the root that stands for a new tensor, which a call gives back in place of an argument
-PACK = "..."  # all arguments from this parameter on
-DEEPEST = 7
-WIDEST = 48
-MANY = 256  # more arguments than a function has
 
 
-@dataclass(slots=True)
-class Summary:
-    """What a call does: effects on what its parameters lead to, what it stores where, what it returns."""
-
-    effects: dict[tuple[str, Root, Path], Chain] = field(default_factory=dict)
-    """By kind: "write"; "unknown", the reason is beside it; "lost", a pointer of which nothing more is seen."""
-    reasons: dict[tuple[str, Root, Path], str] = field(default_factory=dict)
-    reads: set[tuple[Root, Path]] = field(default_factory=set)  # where data is seen to be read
-    stores: dict[tuple[Root, Path], Value] = field(default_factory=dict)
-    calls: dict[tuple[Origin, str, tuple[Value, ...], tuple[Value, ...]], None] = field(default_factory=dict)
-    """Calls of what a parameter is, or of its method: its name, the arguments' values and places."""
-    returned: Value = NOTHING
-    returns: list[tuple[tuple[Value, ...], int]] = field(default_factory=list)  # of each statement: values, line
-    mixed: bool = False  # whether it returns a parameter here, and something else there
-    made: dict[Path, Value] = field(default_factory=dict)  # fields of an object that it makes and returns
-    used: frozenset[int] | None = None  # the parameters of which anything is told here; None until all is told
-
-    def finish(self) -> None:
-        """All is told."""
-        held = [*self.stores.values(), self.returned, *self.made.values()]
-        for origin, _, values, spots in self.calls:
-            held += [frozenset({origin}), *values, *spots]
-        places = [key[1:] for key in self.effects] + [*self.reads, *self.stores]
-        places += [origin[:2] for value in held for origin in value]
-        pack = min((root for root, path in places if path[:1] == (PACK,)), default=MANY)
-        self.used = frozenset({root for root, _ in places if isinstance(root, int)} | set(range(pack, MANY)))
-
-    def ignores(self, number: int) -> bool:
-        """Whether nothing at all is told of a parameter."""
-        return self.used is not None and number not in self.used
+def at(root: Root, *path: Selector) -> Value:
+    """One place."""
+    return frozenset({(root, path, False)})
 
 
-def extend(origin: Origin, selector: str) -> Origin | None:
+def union(values: Iterable[Value]) -> Value:
+    return NOTHING.union(*values)
+
+
+def ordered(value: Iterable[Origin]) -> list[Origin]:
+    """The places in an order that is the same in every run."""
+    found = list(value)
+    return sorted(found, key=_order) if len(found) > 1 else found
+
+
+def _order(origin: Origin) -> tuple[int, int, str, tuple[str, ...], bool, str]:
+    root, path, const = origin
+    texts = tuple(selector.text for selector in path)
+    if isinstance(root, Parameter):
+        return 0, root.number, "", texts, const, ""
+    if isinstance(root, Local):
+        return 1, root.number, root.kind, texts, const, ""
+    if isinstance(root, Callee):
+        return 2, root.function.body[0], root.function.path, texts, const, repr(root.constants)
+    return 3, root.start, "", texts, const, ""
+
+
+def extend(origin: Origin, selector: Selector) -> Origin | None:
     """One selector further; None where the path would grow without end."""
     root, path, const = origin
     if path:
         last = path[-1]
-        if last == "&" and selector == "*":
+        if last is ADDRESS and selector is DEREF:
             return root, path[:-1], const
-        if selector == "*" and last == "*" and "#" in path:  # as many subscripts as the tensor has dimensions
+        if selector is DEREF and last is DEREF and ACCESSOR in path:  # as many subscripts as the tensor has dimensions
             return origin
-        if selector in ("*", "@", "#") and COPY in path:
-            path = tuple(s for s in path if s != COPY)
-        if selector in ("~", "+") and last in ("~", selector):
+        if COPY in path and selector in (DEREF, DATA, ACCESSOR):
+            path = tuple(s for s in path if s is not COPY)
+        if last in (PERHAPS, selector) and selector in (PERHAPS, DENSE):
             return origin
     if len(path) >= DEEPEST:
         return None
     return root, (*path, selector), const
 
 
-def shorter(first: Chain, second: Chain) -> bool:
-    """Whether the first chain is the one to report; of two that are as long the same one in every run."""
-    return (len(first), first) < (len(second), second)
-
-
-def select(value: Iterable[Origin], selector: str) -> Value:
+def select(value: Iterable[Origin], selector: Selector) -> Value:
     return frozenset(o for o in (extend(origin, selector) for origin in value) if o is not None)
 
 
 def either(value: Value) -> Value:
     """An element of a list: where it is a tensor of the caller or a new one, the caller's is one that is perhaps left
     alone, because the elements that are written may be the others."""
-    new = frozenset(o for o in value if isinstance(o[0], str) and o[0].startswith("tensor"))
-    return new | select(value - new, "~") if new else value
+    new = frozenset(o for o in value if isinstance(o[0], Local) and o[0].kind == TENSOR)
+    return new | select(value - new, PERHAPS) if new else value
 
 
 def copied(value: Value) -> Value:
     """The value after an assignment: what was read from memory is a copy now."""
-    if not any("*" in path for _, path, _ in value):
+    if not any(DEREF in path for _, path, _ in value):
         return value
     return frozenset(
-        (root, (*path, COPY), const) if is_data(path) and isinstance(root, int) else (root, path, const)
+        (root, (*path, COPY), const) if is_data(path) and isinstance(root, Parameter) else (root, path, const)
         for root, path, const in value
     )
 
 
 def plain(path: Path) -> Path:
     """The path without the marks of copies."""
-    return tuple(s for s in path if s != COPY) if COPY in path else path
+    return tuple(s for s in path if s is not COPY) if COPY in path else path
+
+
+def in_data(path: Path) -> bool:
+    """Whether this leads through a tensor to its data."""
+    return DATA in path or ACCESSOR in path
 
 
 def is_data(path: Path) -> bool:
     """Whether this is a place in memory, or a field of one, and no address."""
     for selector in reversed(path):
-        if selector == "*":
+        if selector is DEREF:
             return True
-        if not selector.startswith(".") or selector == PACK:
+        if not isinstance(selector, Field | Element):
             return False
     return False
 
@@ -132,4 +208,4 @@ def mutable(value: Value) -> Value:
 
 def loaded(path: Path) -> bool:
     """Whether this is what was read from a tensor's data, and so no place in it."""
-    return any(a == "@" and b == "*" for a, b in itertools.pairwise(path)) or "#" in path[:-1]
+    return any(a is DATA and b is DEREF for a, b in itertools.pairwise(path)) or ACCESSOR in path[:-1]

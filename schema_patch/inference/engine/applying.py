@@ -1,37 +1,63 @@
 """One function's summary put to use at one call: its effects, stores and returned values in the caller's terms.
 
-Knows summaries and states; how calls are written is in calls.py.
+Knows summaries and states; whom a call reaches is in calling.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tree_sitter import Node
 
+from schema_patch.inference.domain.state import State
+from schema_patch.inference.domain.summary import LOST, UNKNOWN, WRITE, Summary
 from schema_patch.inference.domain.values import (
+    ADDRESS,
+    DATA,
+    DEREF,
+    MADE,
     MIXED,
     NOTHING,
     PACK,
     THIS,
+    Callee,
+    Closure,
+    Local,
     Origin,
+    Parameter,
     Path,
     Root,
-    Summary,
     Value,
+    at,
     constant,
+    in_data,
     loaded,
+    ordered,
+    parameter,
     select,
+    union,
 )
 from schema_patch.inference.index.scan import Function
-from schema_patch.inference.index.syntax import Parameter
+from schema_patch.inference.index.syntax import Parameter as Declared
 from schema_patch.schemas.inferred import Chain
 
-if TYPE_CHECKING:
-    from .calls import Calls
+Types = Callable[[Function], Sequence[Declared]]
+LONGEST = 16  # places of a chain
 
-Types = Callable[[Function], Sequence[Parameter]]
+
+class Caller(Protocol):
+    """What a summary asks of the function that it is put to use in."""
+
+    state: State
+
+    def escape(self, value: Value, node: Node, reason: str) -> None: ...
+
+    def call_value(
+        self, called: Value, items: list[Node], values: list[Value], node: Node, spots: list[Value] | None = None
+    ) -> Value: ...
+
+    def call_method(self, objects: Value, name: str, values: list[Value], spots: list[Value], node: Node) -> None: ...
 
 
 def fitting(functions: Sequence[Function], values: list[Value], types: Types) -> list[Function]:
@@ -40,10 +66,10 @@ def fitting(functions: Sequence[Function], values: list[Value], types: Types) ->
     return found or list(functions)
 
 
-def _drops_const(parameter: Parameter, value: Value) -> bool:
-    if "*" not in parameter.type or parameter.const:
+def _drops_const(declared: Declared, value: Value) -> bool:
+    if "*" not in declared.type or declared.const:
         return False
-    places = [o for o in value if isinstance(o[0], int)]
+    places = [o for o in value if isinstance(o[0], Parameter)]
     return bool(places) and all(o[2] for o in places)
 
 
@@ -56,111 +82,121 @@ class Call:
     """One summary put to use at one call."""
 
     def __init__(
-        self, calls: Calls, summary: Summary, values: list[Value], places: list[Value], this: Value, node: Node
-    ) -> None:
-        self.calls = calls
-        self.state = calls.state
+        self, caller: Caller, summary: Summary, values: list[Value], spots: list[Value], this: Value, node: Node,
+        chain: Chain,
+    ) -> None:  # fmt: skip
+        self.caller = caller
+        self.state = caller.state
         self.summary = summary
         self.values = values
-        self.spots = places
+        self.spots = spots
         self.this = this
         self.node = node
-        self.chain: Chain = calls.here(node)
-        self.made: str | None = None
+        self.chain = chain
 
     def base(self, root: Root, path: Path) -> Value:
         """The caller's values for a parameter; its places where nothing is dereferenced."""
-        if root == THIS:
+        if root is THIS:
             return self.this
-        if not isinstance(root, int):
+        if not isinstance(root, Parameter):
             return NOTHING
-        source = self.values if ("*" in path or "@" in path or "#" in path) else self.spots
+        source = self.values if DEREF in path or in_data(path) or not path else self.spots
         if path[:1] == (PACK,):
-            return frozenset().union(*source[root:]) if root < len(source) else NOTHING
-        return source[root] if root < len(source) else NOTHING
+            return union(source[root.number :])
+        return source[root.number] if root.number < len(source) else NOTHING
 
     def follow(self, root: Root, path: Path) -> Value:
         """The caller's places for a path of the callee."""
-        value = self.base(root, path)
-        if root == THIS and path[:1] != ("&",):  # the value of `this` is an address, a path starts at the object
-            value = self.state.select(value, "*")
-        elif root == THIS:
+        value = self.base(root, path) if path else self.spot(root)
+        if root is THIS and path[:1] != (ADDRESS,):  # the value of `this` is an address, a path starts at the object
+            value = self.state.select(value, DEREF)
+        elif root is THIS:
             path = path[1:]
         path = path[1:] if path[:1] == (PACK,) else path
         for selector in path[:-1]:
             value = self.state.select(value, selector)
         return select(value, path[-1]) if path else value
 
+    def spot(self, root: Root) -> Value:
+        if root is THIS:
+            return self.this
+        return self.spots[root.number] if isinstance(root, Parameter) and root.number < len(self.spots) else NOTHING
+
     def spread(self, values: Sequence[Value]) -> list[Value]:
         """Arguments with a parameter pack among them as the arguments that stand for it here."""
         result: list[Value] = []
         for value in values:
-            packs = [o for o in value if isinstance(o[0], int) and o[1] == (PACK,)]
+            packs = [o[0].number for o in value if isinstance(o[0], Parameter) and o[1] == (PACK,)]
             if packs:
-                count = len(self.values)
-                result += [frozenset({(number, (), False)}) for number in range(packs[0][0], count)]
+                result += [at(parameter(number)) for number in range(min(packs), len(self.values))]
             else:
                 result.append(value)
         return result
 
     def translate(self, value: Value) -> Value:
+        """A value of the callee as the caller sees it."""
         result: set[Origin] = set()
         for root, path, const in value:
-            if isinstance(root, tuple):
+            if isinstance(root, Callee | Closure):
                 result.add((root, path, const))
                 continue
-            found = self.state.load(self.follow(root, path) if path else self.whole(root))
+            found = self.state.load(self.follow(root, path) if path else self.base(root, path))
             result |= constant(found) if const else found
         return frozenset(result)
-
-    def whole(self, root: Root) -> Value:
-        if root == THIS:
-            return self.this
-        return self.values[root] if isinstance(root, int) and root < len(self.values) else NOTHING
 
     def lost(self) -> None:
         """A pointer that the callee is not seen to do anything with may be used in a way that is not understood."""
         for number, value in enumerate(self.values):
             for origin in value if self.summary.ignores(number) else ():
-                if isinstance(origin[0], int) and origin[1][-1:] == ("@",) and not origin[2]:
-                    self.state.effect("lost", origin, self.chain)
+                if isinstance(origin[0], Parameter) and origin[1][-1:] == (DATA,) and not origin[2]:
+                    self.state.effect(LOST, origin, self.chain)
+
+    def effects(self) -> None:
+        state, summary = self.state, self.summary
+        for effect, chain in list(summary.effects.items()):
+            kind, root, path = effect
+            reason = summary.reasons.get(effect, "")
+            if path[:1] == (PACK,) and kind == WRITE:  # which of them is not known
+                kind, reason = UNKNOWN, summary.reasons.get((UNKNOWN, root, path), "")
+            for origin in ordered(self.follow(root, path)):
+                if kind == WRITE or not (origin[2] or loaded(origin[1])):
+                    state.effect(kind, origin, (*self.chain, *chain)[:LONGEST], reason)
+                if kind == UNKNOWN and isinstance(origin[0], Local):
+                    self.caller.escape(state.load([origin]), self.node, reason)
+
+    def calls(self) -> None:
+        """What the callee left to its callers."""
+        for origin, name, values, spots in list(self.summary.calls):
+            called = self.translate(frozenset({origin}))
+            if any(_mixed(value) for value in values):
+                for value in values:
+                    self.caller.escape(self.translate(value), self.node, "passed on in a parameter pack")
+            elif called:
+                there = [union(self.follow(s[0], s[1]) for s in spot) for spot in self.spread(spots)]
+                given = [self.translate(value) for value in self.spread(values)]
+                if name == "operator()":
+                    self.caller.call_value(called, [], given, self.node, there)
+                else:
+                    self.caller.call_method(called, name, given, there, self.node)
 
     def run(self) -> Value:
+        """Everything the call does; gives what it returns."""
         state, summary = self.state, self.summary
-        for (kind, root, path), chain in list(summary.effects.items()):
-            if path[:1] == (PACK,) and kind == "write":  # which of them is not known
-                kind = "unknown"
-            for origin in self.follow(root, path):
-                reason = summary.reasons.get((kind, root, path), "")
-                if kind == "write" or not (origin[2] or loaded(origin[1])):
-                    state.effect(kind, origin, (*self.chain, *chain)[:16], reason)
-                if kind == "unknown" and isinstance(origin[0], str):
-                    self.calls.escape(state.load([origin]), self.node, reason)
+        self.effects()
         for root, path in summary.reads:
             state.read(self.follow(root, path))
         for (root, path), value in list(summary.stores.items()):
             held = self.translate(value)
             for origin in self.follow(root, path):
                 state.keep(origin, held)
-        for origin, name, values, spots in list(summary.calls):
-            called = self.translate(frozenset({origin}))
-            if any(_mixed(value) for value in values):
-                for value in values:
-                    self.calls.escape(self.translate(value), self.node, "passed on in a parameter pack")
-            elif called:
-                there = [frozenset(o for s in spot for o in self.follow(s[0], s[1])) for spot in self.spread(spots)]
-                given = [self.translate(value) for value in self.spread(values)]
-                if name == "operator()":
-                    self.calls.call_value(called, [], given, self.node, there)
-                else:
-                    self.calls.call_method(called, name, given, there, self.node)
+        self.calls()
         self.lost()
         result = self.translate(summary.returned)
         if summary.mixed:
-            result |= {(state.new(MIXED), (), False)}
+            result |= state.make(MIXED)
         if summary.made:
-            made = state.new("made")
+            made = state.new(MADE)
             for path, value in summary.made.items():
                 state.add((made, path), self.translate(value))
-            result |= {(made, (), False)}
+            result |= at(made)
         return result

@@ -12,7 +12,10 @@ from tree_sitter import Node
 
 from schema_patch.inference.domain.values import NOTHING, Value, mutable
 
-from .calls import Calls
+from .calling import Calling
+from .evaluator import Evaluator
+from .frame import Frame
+from .memory import Memory
 
 OPERAND = r"%(?P<operand>\d+|\[\w+\])"
 STORES = re.compile(
@@ -41,35 +44,43 @@ def addresses(template: str, symbols: Sequence[str]) -> tuple[set[int], set[int]
     return stored, {number for number in loaded if loaded.count(number) == whole.count(number)}
 
 
-class Assembly(Calls):
+class Assembly:
     """Evaluates inline assembly."""
 
-    def of_gnu_asm_expression(self, node: Node) -> Value:
-        """Inline assembly: it stores to some operands' addresses, loads from others, does what is not known with the
-        rest, be they const or not."""
+    def __init__(self, frame: Frame, memory: Memory, evaluator: Evaluator, calling: Calling) -> None:
+        self.frame = frame
+        self.memory = memory
+        self.evaluator = evaluator
+        self.calling = calling
+        evaluator.values["gnu_asm_expression"] = self.value
+
+    def value(self, node: Node) -> Value:
+        """It stores to some operands' addresses, loads from others, does what is not known with the rest, be they const
+        or not."""
         lists = [node.child_by_field_name(name) for name in ("output_operands", "input_operands")]
         outputs, inputs = ([n for n in (item.named_children if item else ()) if "operand" in n.type] for item in lists)
         symbols = [n.child_by_field_name("symbol") for n in (*outputs, *inputs)]
-        stored, loads = addresses(self.template(node), [self.text(n) if n else "" for n in symbols])
+        stored, loads = addresses(self.template(node), [self.frame.text(n) if n else "" for n in symbols])
         for operand in outputs:
-            self.state.store(self.places(operand.child_by_field_name("value")), NOTHING, self.here(node))
+            place = self.evaluator.places(operand.child_by_field_name("value"))
+            self.frame.state.store(place, NOTHING, self.frame.here(node))
         for number, operand in enumerate((*outputs, *inputs)):
             if number < len(outputs) and number not in stored:
                 continue
-            value = self.value(operand.child_by_field_name("value"))
+            value = self.evaluator.value(operand.child_by_field_name("value"))
             if number in stored:
-                self.write_through(value, node)
+                self.memory.write_through(value, node)
             elif number in loads:
-                self.state.read_data(value)
+                self.frame.state.read_data(value)
             else:
-                self.escape(mutable(value), node, "used by inline assembly")
+                self.calling.escape(mutable(value), node, "used by inline assembly")
         return NOTHING
 
     def template(self, node: Node) -> str:
         """The text of inline assembly, which the parser does not see; empty where a macro made it."""
-        code = node.child_by_field_name("assembly_code")
+        code, frame = node.child_by_field_name("assembly_code"), self.frame
         if code is None:
             return ""
-        start = self.body.expanded.offset(code.start_byte)
-        raw = self.index.text(self.body.function.path).data[start : start + code.end_byte - code.start_byte]
+        start = frame.body.expanded.offset(code.start_byte)
+        raw = frame.index.text(frame.path).data[start : start + code.end_byte - code.start_byte]
         return raw.decode("latin-1") if raw[:1] == b'"' else ""

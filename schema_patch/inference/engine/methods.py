@@ -1,21 +1,47 @@
 """What a call of a method does: of a class of the tree, of a tensor, of a container, of an object of unknown class.
 
-Knows the names of ATen's and SYCL's methods through the models; free functions are in calls.py.
+Knows the names of ATen's and SYCL's methods through the models; free functions are in calls.py and library.py.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from schema_patch.inference.domain.values import NOTHING, Summary, Value, constant, either, select
+from schema_patch.inference.domain.summary import UNKNOWN, WRITE, Summary
+from schema_patch.inference.domain.values import (
+    ACCESSOR,
+    ADDRESS,
+    DATA,
+    DENSE,
+    DEREF,
+    LIST,
+    NOTHING,
+    PERHAPS,
+    Callee,
+    Closure,
+    Local,
+    Parameter,
+    Value,
+    at,
+    constant,
+    either,
+    field,
+    in_data,
+    select,
+    union,
+)
 from schema_patch.inference.index.index import takes
 from schema_patch.inference.index.scan import Function
 
-from .calls import TENSOR_LIKE
-from .expressions import arguments
+from .calling import Calling
+from .evaluator import Evaluator
+from .frame import TENSOR_LIKE, Frame, arguments
+from .lambdas import Lambdas
+from .memory import Memory
 from .types import Types
 
 GROWING = frozenset({"push_back", "emplace_back", "insert", "emplace", "push", "append"})
@@ -24,149 +50,188 @@ BASIC = re.compile(r'(?:\w+::)*(?:Slice\b|None$|Ellipsis$)|"|-?\d+$')  # the onl
 MANY = 100  # classes whose method of one name is looked into, where the object's class is not known
 
 
-class Methods(Types):
+@dataclass(slots=True)
+class Method:
+    """A call of a method: of which object, as written and as a value."""
+
+    name: str
+    base: Node
+    value: Value
+    items: list[Node]
+    values: list[Value]
+    node: Node
+    const: bool  # `x.data_ptr<const T>()`
+    local: Value  # the local containers among the objects: each is its own data, as a variable of a tensor is not
+
+
+class Methods:
     """Evaluates calls of methods."""
 
-    def method(self, node: Node, function: Node, items: list[Node]) -> Value:
-        base, field = function.child_by_field_name("argument"), function.child_by_field_name("field")
-        names = self.names(field) if field is not None else ()
+    def __init__(
+        self, frame: Frame, memory: Memory, evaluator: Evaluator, types: Types, lambdas: Lambdas, calling: Calling
+    ) -> None:
+        self.frame = frame
+        self.state = frame.state
+        self.models = frame.models
+        self.memory = memory
+        self.evaluator = evaluator
+        self.types = types
+        self.lambdas = lambdas
+        self.calling = calling
+
+    def call(self, node: Node, function: Node, items: list[Node]) -> Value:
+        """`base.method(items)`"""
+        base, names = function.child_by_field_name("argument"), self.frame.names(function.child_by_field_name("field"))
         if base is None or not names:
             return NOTHING
-        name = names[-1]
-        value = self.value(base)
-        operator = function.child_by_field_name("operator")
-        if operator is not None and self.text(operator) == "->":
-            value = self.state.select(value, "*")
-        values = [self.value(item) for item in items]
-        if base.type == "this" and self.class_of(name):  # `Base(…)` among the initialisers
-            found = self.constructors(self.class_of(name), len(items))
-            if found:
-                return self.apply(found, items, values, select(value, "&"), node)
-        cls = self.class_of_value(base, value)
-        if cls:
-            found = self.index.methods(cls, name, len(items), self.body.function.path)
-            if found:
-                return self.apply(found, items, values, select(value, "&"), node)
-        return self.modelled_method(
-            name, base, value, items, values, node, "const" in self.text(function)[-60:].split("data_ptr")[-1]
-        )
+        name, value = names[-1], self.evaluator.object(function)
+        values = self.evaluator.all(items)
+        found = self.of_tree(base, name, value, len(items))
+        if found:
+            return self.calling.apply(found, items, values, select(value, ADDRESS), node)
+        const = "const" in self.frame.text(function)[-60:].split("data_ptr")[-1]
+        local = frozenset(o for o in value if isinstance(o[0], Local) and not self.state.heap.get(o[:2]))
+        call = Method(name, base, value, items, values, node, const, local)
+        for rule in (self.pointers, self.stores, self.in_place, self.parts):
+            result = rule(call)
+            if result is not None:
+                return result
+        return self.other(call)
 
-    def modelled_method(
-        self, name: str, base: Node, value: Value, items: list[Node], values: list[Value], node: Node, const: bool
-    ) -> Value:
-        models, state = self.models, self.state
-        # A local container is its own data; a variable that holds a tensor is not.
-        local = frozenset(o for o in value if isinstance(o[0], str) and not state.heap.get(o[:2]))
-        if name in models.constant_pointers or (name in models.pointers and const):
-            return constant(state.select(value, "@")) | local
+    def of_tree(self, base: Node, name: str, value: Value, count: int) -> list[Function]:
+        """The methods of the tree that this is a call of, by the class of the object."""
+        if base.type == "this" and self.types.class_of(name):  # `Base(…)` among the initialisers
+            found = self.types.constructors(self.types.class_of(name), count)
+            if found:
+                return found
+        cls = self.types.class_of_value(base, value)
+        return self.frame.methods(cls, name, count) if cls else []
+
+    def pointers(self, call: Method) -> Value | None:
+        """Pointers to the data of a tensor, accessors, and what perhaps is a copy."""
+        models, state, name, value = self.models, self.state, call.name, call.value
+        if name in models.constant_pointers or (name in models.pointers and call.const):
+            return constant(state.select(value, DATA)) | call.local
         if name in models.pointers:
             if name.startswith("mutable_"):  # it says that it writes; where no store is seen, reads do not refute it
                 for origin in value:
-                    state.effect("unknown", origin, self.here(node), "a pointer to write through is taken")
-            return state.select(value, "@") | local
+                    here = self.frame.here(call.node)
+                    state.effect(UNKNOWN, origin, here, "a pointer to write through is taken")
+            return state.select(value, DATA) | call.local
         if name in models.accessors:
-            return state.select(value, "#")
+            return state.select(value, ACCESSOR)
         if name in models.perhaps:
-            return state.select(value, "+" if name in models.dense else "~") | local
+            return state.select(value, DENSE if name in models.dense else PERHAPS) | call.local
+        return None
+
+    def stores(self, call: Method) -> Value | None:
+        """Methods that store through the object or through a pointer that they are given, and those of containers."""
+        models, state, name, node, values = self.models, self.state, call.name, call.node, call.values
+        here = self.frame.here(node)
         if name in models.atomics:
-            state.store(value, NOTHING, self.here(node))
-            return NOTHING
-        if name in models.stores:
-            pointers = [v for v in values if any(isinstance(o[0], int) for o in v)]
+            state.store(call.value, NOTHING, here)
+        elif name in models.stores:
+            pointers = [v for v in values if any(isinstance(o[0], Parameter) for o in v)]
             for pointer in pointers:
-                self.write_through(pointer, node)
+                self.memory.write_through(pointer, node)
             if not pointers and name == "store":
-                state.store(frozenset(o for o in value if o[1]), NOTHING, self.here(node))
-            return NOTHING
-        if name in models.method_writes and values:
-            for number, item in enumerate(values):
-                if number in models.method_writes[name]:
-                    self.write_through(item, node)
-                else:
-                    state.read_data(item)
-            return NOTHING
-        if name in GROWING:
+                state.store(frozenset(o for o in call.value if o[1]), NOTHING, here)
+        elif name in models.method_writes and values:
+            self.memory.write_some(values, set(models.method_writes[name]), node)
+        elif name in GROWING:
             for item in map(either, values):
-                for place in self.places(base):
-                    state.store(select([place], "*"), item, self.here(node))
-            return NOTHING
-        if name.endswith("_") and not name.endswith("__") and base.type != "this":
-            if name not in models.not_in_place:
-                self.write_data(value, node)
-                self.state.read_data(o for item in values for o in item)
+                state.store(select(self.evaluator.places(call.base), DEREF), item, here)
+        else:
+            return None
+        return NOTHING
+
+    def in_place(self, call: Method) -> Value | None:
+        """`x.add_(y)`, and what gives a tensor other data."""
+        name, value = call.name, call.value
+        if name.endswith("_") and not name.endswith("__") and call.base.type != "this":
+            if name not in self.models.not_in_place:
+                self.memory.write_data(value, call.node)
+                self.state.read_data(union(call.values))
             return value
         if name in ("set_data", "swap"):
-            for origin in filter(self.is_tensor, value.union(*values)):
-                state.effect("unknown", origin, self.here(node), "it is given other data")
+            for origin in self.memory.tensors(value.union(*call.values)):
+                self.state.effect(UNKNOWN, origin, self.frame.here(call.node), "it is given other data")
+        return None
+
+    def parts(self, call: Method) -> Value | None:
+        """Views and elements of the object, and tensors that are made from it."""
+        models, state, name, value = self.models, self.state, call.name, call.value
         if name in PARTS:
-            root = state.new("list")
-            state.add((root, ("*",)), value)
-            return frozenset({(root, (), False)})
+            root = state.new(LIST)
+            state.add((root, (DEREF,)), value)
+            return at(root)
         if name in ("at", "front", "back"):
-            return value | state.select(local, "*")
+            return value | state.select(call.local, DEREF)
         if name in models.views:
             return value
-        if name == "index" and len(items) == 1 and value:
+        if name == "index" and len(call.items) == 1 and value:
             state.read_data(value)
-            return value if all(map(self.basic, arguments(items[0]))) else state.select(value, "~")
+            return value if all(map(self.basic, arguments(call.items[0]))) else state.select(value, PERHAPS)
         if name == "value_or":
-            return value.union(*values)
-        if name in models.makes and not self.class_of_expression(base):
+            return value.union(*call.values)
+        if name in models.makes and not self.types.class_of_expression(call.base):
             if name == "clone":
                 state.read_data(value)
-            return self.new_tensor(values)
-        return self.other_method(name, base, value, items, values, node)
+            return self.memory.new_tensor(call.values)
+        return None
 
     def basic(self, item: Node) -> bool:
         """Whether an index is a number or a slice, with which `x.index({…})` is a view; with a tensor it is a copy."""
-        variable = self.state.find(self.text(item)) if item.type == "identifier" else None
-        return bool(variable and variable.scalar) or BASIC.match(self.text(item)) is not None
+        variable = self.state.find(self.frame.text(item)) if item.type == "identifier" else None
+        return bool(variable and variable.scalar) or BASIC.match(self.frame.text(item)) is not None
 
-    def other_method(
-        self, name: str, base: Node, value: Value, items: list[Node], values: list[Value], node: Node
-    ) -> Value:
+    def other(self, call: Method) -> Value:
         """A method that neither a known class nor the models have."""
-        field = self.state.select(value, f".{name}")
-        callable_field = frozenset(o for o in field if isinstance(o[0], tuple))
-        if callable_field:
-            return self.call_value(callable_field, items, values, node)
-        tensor = any(self.is_tensor(o) for o in value)
-        variable = self.state.find(self.text(base)) if base.type == "identifier" else None
-        if variable and variable.kind:
-            tensor = bool(TENSOR_LIKE.search(variable.kind)) or (tensor and "auto" in variable.kind)
-        if not tensor or name in ("call", "redispatch"):
-            found = [f for f in self.index.functions.get(name, ()) if f.in_class and name not in self.models.reads]
+        name, value, values, node = call.name, call.value, call.values, call.node
+        called = self.state.select(value, field(name))
+        called = frozenset(o for o in called if isinstance(o[0], Callee | Closure))
+        if called:  # a field that holds a function
+            return self.calling.call_value(called, call.items, values, node)
+        known = name in self.models.reads
+        if name in ("call", "redispatch") or not self.of_tensor(call):
+            found = [] if known else [f for f in self.frame.index.functions.get(name, ()) if f.in_class]
             for origin in value if found else ():
-                if isinstance(origin[0], int) and "@" not in origin[1] and "#" not in origin[1]:
-                    self.later(origin, name, values, self.spots(items, values))
-            fitting = [f for f in found if takes(f, len(items))]
+                if isinstance(origin[0], Parameter) and not in_data(origin[1]):
+                    self.calling.later(origin, name, values, self.evaluator.spots(call.items, values), node)
+            fitting = [f for f in found if takes(f, len(call.items))]
             if len(fitting) == 1:
-                return self.apply(fitting, items, values, select(value, "&"), node)
+                return self.calling.apply(fitting, call.items, values, select(value, ADDRESS), node)
             if 1 < len(fitting) <= MANY:
                 self.agree(fitting, values, node, name)
                 return NOTHING
-            if name not in self.models.reads and name not in self.models.metadata:
-                self.lose(value, node)
-            for item in values:
-                if name not in self.models.reads:
-                    self.escape(item, node, f"passed to the method {name}, which is not resolved")
+            if not known and name not in self.models.metadata:
+                self.memory.lose(value, node)
+            if not known:
+                self.calling.escape_all(values, node, f"passed to the method {name}, which is not resolved")
         if name not in self.models.metadata:
-            self.state.read_data(value)
-            self.state.read_data(o for item in values for o in item)
-        self.run_functors(values, node)
-        return self.lambda_results(values)
+            self.state.read_data(value.union(*values))
+        self.calling.run_functors(values, node)
+        return self.lambdas.results_of(union(values))
+
+    def of_tensor(self, call: Method) -> bool:
+        """Whether the object is a tensor, by what is declared."""
+        tensor = bool(self.memory.tensors(call.value))
+        variable = self.state.find(self.frame.text(call.base)) if call.base.type == "identifier" else None
+        if variable and variable.kind:
+            return bool(TENSOR_LIKE.search(variable.kind)) or (tensor and "auto" in variable.kind)
+        return tensor
 
     def agree(self, functions: Sequence[Function], values: list[Value], node: Node, name: str) -> None:
         """A method that several classes have: what all of them write is written, what some may write is unknown."""
-        summaries = [self.summary_of(function) for function in functions]
+        summaries = [self.frame.summary_of(function, ()) for function in functions]
         for number, value in enumerate(values):
             # One that does nothing at all with the argument was not understood, and has no say.
             seen = [set(_done(summary, number)) for summary in summaries]
             seen = [found for found in seen if found]
-            if seen and all("write" in found for found in seen):
-                self.write_through(value, node)
-            elif not seen or any(found & {"write", "unknown"} for found in seen):
-                self.escape(value, node, f"passed to the method {name}, which is not resolved")
+            if seen and all(WRITE in found for found in seen):
+                self.memory.write_through(value, node)
+            elif not seen or any(found & {WRITE, UNKNOWN} for found in seen):
+                self.calling.escape(value, node, f"passed to the method {name}, which is not resolved")
             else:
                 self.state.read_data(value)
 
@@ -174,8 +239,7 @@ class Methods(Types):
 def _done(summary: Summary, number: int) -> Iterator[str]:
     """What a function does with an argument."""
     for kind, root, path in summary.effects:
-        if root == number and (kind == "unknown" or "*" in path):
+        if root.number == number and (kind == UNKNOWN or DEREF in path):
             yield kind
-    for root, _ in summary.reads:
-        if root == number:
-            yield "read"
+    if any(root.number == number for root, _ in summary.reads):
+        yield "read"

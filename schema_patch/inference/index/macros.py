@@ -17,6 +17,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 OPTIONAL = re.compile(r"__VA_OPT__\s*\(([^()]*)\)")
 DEEPEST = 12
 LARGEST = 1_000_000  # characters that the macros of one function may come to
+TOO_MUCH = "a_macro_that_grows_too_large"
 Lookup = Callable[[str, int], Macro | None]  # a name, and where in the file it is used
 
 
@@ -81,8 +82,8 @@ class Expander:
                 return None
             arguments = [part.strip() for part in split(text[call.end() : end])]
             at = end + 1
-        if self.spent > LARGEST or len(within) > DEEPEST:
-            return "0", at
+        if self.spent > LARGEST or len(within) > DEEPEST:  # a call of what stands in no tree: it ends in `unknown`
+            return f" {TOO_MUCH}({', '.join(arguments)}) ", at
         body = substitute(macro, arguments)
         self.spent += len(body)
         return f" {self.again(body, (*within, macro.name))} ", at

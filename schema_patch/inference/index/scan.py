@@ -31,8 +31,8 @@ NAME_BEFORE = re.compile(
     r"((?:\w+\s*(?:<[^;{}()]*>)?\s*::\s*)*)"
     r"((?:~|(?<!\w)(?!template\b))\w+|(?<!\w)operator(?:\s*\(\s*\)|\s*[^\s\w(]{1,3}|\s+\w+))\s*(?:<[^;{}]*>)?\s*$"
 )
-BACKWARDS = re.compile(r"\s*(\w+~?)((?:\s*::\s*\w+)*)")
-BRACKETED = re.compile(r"\s*(?:::\s*>|rotarepo(?!\w))")
+OPERATOR = re.compile(r"(?<!\w)operator$")
+WORD = "".join(char for char in map(chr, range(256)) if char.isalnum() or char == "_")
 LONGEST = 20_000  # characters before the brace of a definition
 GROUPS = 8  # parentheses of a declaration that are looked at, from each end
 NO_NAME = frozenset(
@@ -236,7 +236,7 @@ class _Scanner:
             return end, False
         plain = _after_template(head)
         callable_ = any(opening >= start + plain for opening, _ in groups) and not DECORATED.search(head)
-        kind = None if callable_ else _last(CLASS, head)
+        kind = None if callable_ else _class(head)
         if kind and "=" not in head[kind.end() :].split("<")[0].replace("==", ""):
             name = (kind[1] or "").rpartition("::")[2]
             self.scopes.append(_Scope("class", name, _bases(head[kind.end() :])))
@@ -250,7 +250,7 @@ class _Scanner:
         text = self.text
         for opening, closing in groups if len(groups) <= 2 * GROUPS else groups[:GROUPS] + groups[-GROUPS:]:
             before = text[start:opening]
-            name = _name(before[-300:])
+            name = name_before(before[-300:])
             if not name or name[1] in NO_NAME:
                 continue
             rest = text[closing + 1 : here]
@@ -285,21 +285,32 @@ class _Scanner:
         text = self.text[start:here]
         if groups:
             opening, closing = groups[0] if len(groups) == 1 else groups[-1]
-            name = _name(self.text[start:opening][-300:])
+            name = name_before(self.text[start:opening][-300:])
             if name and "=" not in self.text[start:opening]:
                 self.prototypes.append((name[1], self.text[opening + 1 : closing]))
         elif self.scopes and self.scopes[-1].kind == "class" and not NO_FIELD.match(text):
             self.scopes[-1].fields.append(text)
 
 
-def _name(before: str) -> tuple[str, str] | None:
+def name_before(before: str) -> tuple[str, str] | None:
     """The qualifiers and the name that stand before a parenthesis; None where no name does.
 
-    Nearly always the name is a word, and so are its qualifiers: read backwards, that takes one match.
+    Nearly always the name is a word, and so are its qualifiers: stripping words from the end finds those without trying
+    a pattern at every place.
     """
-    back = BACKWARDS.match(before[::-1])
-    if back and not BRACKETED.match(back.string, back.end()) and back[1] != "etalpmet":
-        return back[2][::-1], back[1][::-1]
+    end = len(before.rstrip())
+    start = len(before[:end].rstrip(WORD))
+    if start < end and before[start:end] != "template":
+        start -= before[start - 1 : start] == "~"
+        first, outer = start, before[:start].rstrip()
+        while outer.endswith("::"):
+            inner = outer[:-2].rstrip()
+            if inner[-1:] not in WORD or not inner:
+                break
+            first = len(inner.rstrip(WORD))
+            outer = inner[:first].rstrip()
+        if not (outer.endswith("::") and outer[:-2].rstrip().endswith(">")) and not OPERATOR.search(outer):
+            return before[first:start], before[start:end]
     name = NAME_BEFORE.search(before)
     return (name[1], name[2]) if name else None
 
@@ -325,14 +336,12 @@ def _after_template(head: str) -> int:
     return at
 
 
-def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """The last match outside template brackets: `template <class T> struct X` declares X."""
-    angles = _angles(text) if "<" in text else {}
-    found = None
-    for match in pattern.finditer(text):
-        if not any(opening < match.start() < closing for opening, closing in angles.items() if opening < closing):
-            found = found or match
-    return found
+def _class(head: str) -> re.Match[str] | None:
+    """The class that is declared: the first outside template brackets, as X in `template <class T> struct X`."""
+    angles = _angles(head) if "<" in head else {}
+    inside = [(opening, closing) for opening, closing in angles.items() if opening < closing]
+    found = CLASS.finditer(head)
+    return next((m for m in found if not any(opening < m.start() < closing for opening, closing in inside)), None)
 
 
 def _bases(text: str) -> tuple[str, ...]:

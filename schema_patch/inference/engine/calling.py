@@ -1,0 +1,154 @@
+"""Calls of functions, lambdas and objects that are known, of those that callers know, and of what nobody sees.
+
+Knows values, not how a call is written in C++: that is in calls.py and methods.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tree_sitter import Node
+
+from schema_patch.inference.domain.summary import UNKNOWN
+from schema_patch.inference.domain.values import (
+    ADDRESS,
+    NOTHING,
+    Callee,
+    Closure,
+    Local,
+    Origin,
+    Parameter,
+    Value,
+    at,
+    in_data,
+    loaded,
+    ordered,
+    select,
+    union,
+)
+from schema_patch.inference.index.constants import Constants
+from schema_patch.inference.index.scan import Function
+from schema_patch.inference.index.syntax import Parameter as Declared
+from schema_patch.inference.index.syntax import read_parameters
+
+from .applying import Call, fitting
+from .evaluator import Evaluator
+from .frame import MOST_OVERLOADS, Frame
+from .lambdas import Lambdas
+from .memory import Memory
+
+MOST_LATER = 100  # calls of one function that are left to its callers
+
+
+class Calling:
+    """Calls what values stand for."""
+
+    def __init__(self, frame: Frame, memory: Memory, evaluator: Evaluator, lambdas: Lambdas) -> None:
+        self.frame = frame
+        self.state = frame.state
+        self.memory = memory
+        self.evaluator = evaluator
+        self.lambdas = lambdas
+
+    def apply(
+        self,
+        functions: Sequence[Function],
+        items: list[Node],
+        values: list[Value],
+        this: Value,
+        node: Node,
+        spots: list[Value] | None = None,
+        template: Sequence[str] | Constants = (),
+    ) -> Value:
+        """The effects of calling any of these functions; `spots` are the places of the arguments, `template` the
+        template arguments as written, or what is known of them."""
+        frame = self.frame
+        places = self.evaluator.spots(items, values) if spots is None else spots
+        if len(functions) > MOST_OVERLOADS:
+            reason = f"passed to {functions[0].name}, which has more than {MOST_OVERLOADS} definitions"
+            self.escape(union(values), node, reason)
+            functions = functions[:MOST_OVERLOADS]
+        texts = [item for item in template if isinstance(item, str)]
+        known = tuple(item for item in template if not isinstance(item, str))
+        result = NOTHING
+        for function in fitting(functions, values, self.declared) if len(functions) > 1 else functions:
+            summary = frame.summary_of(function, known or frame.constants_of(function, texts))
+            result |= Call(self, summary, values, places, this, node, frame.here(node)).run()
+        return result
+
+    def declared(self, function: Function) -> Sequence[Declared]:
+        """The parameters of a function as its header declares them."""
+        return read_parameters(self.frame.index.signature(function)[1])
+
+    def call_value(
+        self, called: Value, items: list[Node], values: list[Value], node: Node, spots: list[Value] | None = None
+    ) -> Value:
+        """A call of what these values are: functions, lambdas, objects with a call operator, parameters."""
+        result, done = NOTHING, False
+        for origin in ordered(called):
+            root, path, _ = origin
+            if isinstance(root, Callee):
+                result |= self.apply([root.function], items, values, NOTHING, node, spots, root.constants)
+            elif isinstance(root, Closure):
+                result |= self.lambdas.call(root, values, spots or self.evaluator.spots(items, values))
+                result |= self.lambdas.results_of([origin])
+            elif isinstance(root, Local) and not path and root in self.state.classes:
+                found = self.frame.methods(self.state.classes[root], "operator()", len(values))
+                if not found:
+                    continue
+                result |= self.apply(found, items, values, at(root, ADDRESS), node, spots)
+            elif isinstance(root, Parameter) and not in_data(path):
+                self.later(origin, "operator()", values, spots or self.evaluator.spots(items, values), node)
+            else:
+                continue
+            done = True
+        if not done:
+            self.memory.lose(called, node)
+            name = self.frame.text(node).split("(")[0][:40].strip()
+            for value in values:
+                self.escape(value, node, f"passed to {name}, which is not resolved")
+        return result
+
+    def later(self, origin: Origin, name: str, values: list[Value], spots: list[Value], node: Node) -> None:
+        """Leaves a call of what a parameter is, or of its method, to the callers, who know what they hand in."""
+        calls, call = self.state.summary.calls, (origin, name, tuple(values), tuple(spots))
+        if call in calls or len(calls) < MOST_LATER:
+            calls[call] = None
+        else:
+            self.escape(union(values), node, f"passed to one of more than {MOST_LATER} calls of what callers hand in")
+
+    def call_method(self, objects: Value, name: str, values: list[Value], spots: list[Value], node: Node) -> None:
+        """A method of these objects, called in a callee that did not know their classes."""
+        for origin in ordered(objects):
+            root, path, _ = origin
+            cls = self.state.classes.get(root) if not path else None
+            if cls:
+                found = self.frame.methods(cls, name, len(values))
+                self.apply(found, [], values, select([origin], ADDRESS), node, spots)
+            elif isinstance(root, Parameter) and not in_data(path):
+                self.later(origin, name, values, spots, node)
+
+    def run_functors(self, values: Sequence[Value], node: Node) -> Value:
+        """Objects with a call operator are called by whoever they are handed to; gives the other values."""
+        rest: set[Origin] = set()
+        for origin in ordered(union(values)):
+            cls = self.state.classes.get(origin[0]) if not origin[1] else None
+            found = self.frame.methods(cls, "operator()", -1) if cls else []
+            if found:
+                self.apply(found, [], [], at(origin[0], ADDRESS), node)
+            else:
+                rest.add(origin)
+        return frozenset(rest)
+
+    def escape(self, value: Value, node: Node, reason: str) -> None:
+        """Something that is not seen may write what these values lead to, or call what they are."""
+        value = self.run_functors([value], node)
+        for origin in self.state.reachable(value):
+            if isinstance(origin[0], Parameter) and not origin[2] and not loaded(origin[1]):
+                self.state.effect(UNKNOWN, origin, self.frame.here(node), reason)
+            else:
+                self.state.read_data([origin])
+
+    def escape_all(self, values: Sequence[Value], node: Node, reason: str) -> None:
+        for value in values:
+            self.escape(value, node, reason)

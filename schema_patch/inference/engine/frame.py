@@ -1,0 +1,90 @@
+"""One function as every part of its reading sees it: its syntax, its state, the tree around it. Evaluates nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tree_sitter import Node
+
+from schema_patch.inference.domain.models import Models
+from schema_patch.inference.domain.state import State
+from schema_patch.inference.domain.summary import Summary
+from schema_patch.inference.domain.values import NOTHING, Callee, Origin, Parameter, Value, in_data
+from schema_patch.inference.index.constants import Constants, given
+from schema_patch.inference.index.index import Index
+from schema_patch.inference.index.scan import Function, split
+from schema_patch.inference.index.syntax import Body
+from schema_patch.schemas.inferred import Chain
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
+MOST_OVERLOADS = 256  # definitions of one name that are looked into
+Summarise = Callable[[Function, Constants], Summary]
+
+
+def arguments(node: Node | None) -> list[Node]:
+    return [n for n in node.named_children if n.type != "comment"] if node else []
+
+
+@dataclass
+class Frame:
+    """What is fixed while one function is read, and the state that is not."""
+
+    body: Body
+    index: Index
+    models: Models
+    summary_of: Summarise
+    constants: dict[str, bool] = field(default_factory=dict)  # template parameters of which the value is known
+    state: State = field(default_factory=State)
+    types: dict[str, str] = field(default_factory=dict)  # `using X = Y` within it; "" for a template's own types
+
+    def __post_init__(self) -> None:
+        self.function = self.body.function
+        self.path = self.function.path
+        self.text = self.body.text
+        self.types |= dict.fromkeys(self.body.template_types, "")
+
+    def here(self, node: Node) -> Chain:
+        return ((self.path, self.body.line(node)),)
+
+    def names(self, node: Node | None) -> tuple[str, ...]:
+        """`a::b<T>::c` as names."""
+        if node is None:
+            return ()
+        if node.type == "qualified_identifier":
+            return self.names(node.child_by_field_name("scope")) + self.names(node.child_by_field_name("name"))
+        if node.type in ("template_function", "template_type", "template_method", "dependent_name"):
+            return self.names(node.child_by_field_name("name") or next(iter(node.named_children), None))
+        return (self.text(node).strip(),)
+
+    def template_arguments(self, node: Node | None) -> list[str]:
+        """The text of the template arguments in `f<a, b>` and `n::f<a, b>`."""
+        while node is not None and node.type == "qualified_identifier":
+            node = node.child_by_field_name("name")
+        inner = node.child_by_field_name("arguments") if node is not None and node.type == "template_function" else None
+        return split(self.text(inner)[1:-1]) if inner is not None else []
+
+    def functions(self, name: str, qualifiers: tuple[str, ...] = (), arguments: Sequence[str] = ()) -> Value:
+        """A name that is a function's, as a value."""
+        if name not in self.index.functions:
+            return NOTHING
+        found = self.index.resolve(name, qualifiers, -1, self.function)
+        return frozenset((Callee(f, self.constants_of(f, arguments)), (), False) for f in found[:MOST_OVERLOADS])
+
+    def constants_of(self, function: Function, arguments: Sequence[str]) -> Constants:
+        """What is known of a function's template parameters, where it is named with these arguments."""
+        return given(self.index.signature(function)[0], arguments, self.constants) if arguments else ()
+
+    def methods(self, cls: str, name: str, count: int) -> list[Function]:
+        """The definitions of a method of a class, as seen from here."""
+        return self.index.methods(cls, name, count, self.path)
+
+    def is_tensor(self, origin: Origin) -> bool:
+        """Whether a place is a tensor that the function was given, by what its parameters are declared as."""
+        root, path, _ = origin
+        if not isinstance(root, Parameter) or root.number < 0 or in_data(path):
+            return False
+        kind = self.body.parameters[root.number].type if root.number < len(self.body.parameters) else ""
+        return "*" not in kind and bool(TENSOR_LIKE.search(kind))

@@ -1,0 +1,144 @@
+"""Calls of functions that stand in no file of the tree: what ATen's names promise, and what the model file says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from schema_patch.inference.domain.values import BLOB, DATA, DENSE, NOTHING, PERHAPS, Value, at, union
+
+from .calling import Calling
+from .frame import Frame
+from .lambdas import Lambdas
+from .memory import Memory
+from .objects import Objects
+
+# Namespaces whose functions do what their names say: `x_` and `x_out` write, the others only read. Not those of streams
+# and libraries, such as at::cuda or torch::cuda::nccl.
+ATEN = frozenset(
+    {("at",), ("torch",), ("at", "native"), ("torch", "stable"), ("torch", "special"), ("torch", "linalg")}
+)
+# Of the C++ library and Thrust: they may be given first how to run.
+ALGORITHMS = frozenset("fill fill_n copy copy_n copy_if transform uninitialized_copy iota partial_sum sort".split())
+POLICY = re.compile(r"\b(?:thrust::(?:cuda|hip|device|host|seq)\b(?!_)|execution::|par\b|\w*policy)", re.IGNORECASE)
+SWAPS = frozenset({"atomicCAS", "atomicCAS_system", "atomicCAS_block"})
+CONTAINERS = frozenset(
+    "vector array tuple pair optional initializer_list map make_tuple make_pair tie ArrayRef TensorList".split()
+)
+
+
+@dataclass(slots=True)
+class Named:
+    """A call by name."""
+
+    name: str
+    qualifiers: tuple[str, ...]
+    function: Node
+    items: list[Node]
+    values: list[Value]
+    node: Node
+
+    @property
+    def functional(self) -> bool:
+        """Whether its namespace is one of ATen's, whose functions do what their names say."""
+        if self.qualifiers[:2] == ("at", "_ops"):  # `add_Tensor::call`; not `add__Tensor::call` and `add_out::call`
+            return not re.search("__|_out$", self.qualifiers[-1])
+        return self.qualifiers in ATEN or self.qualifiers[-2:] == ("nn", "functional")
+
+
+class Library:
+    """Knows what functions outside the tree do, by their names."""
+
+    def __init__(self, frame: Frame, memory: Memory, lambdas: Lambdas, calling: Calling, objects: Objects) -> None:
+        self.frame = frame
+        self.state = frame.state
+        self.models = frame.models
+        self.memory = memory
+        self.lambdas = lambdas
+        self.calling = calling
+        self.objects = objects
+
+    def call(self, call: Named) -> Value | None:
+        """What the call gives; None where nothing is known of it."""
+        self.calling.run_functors(call.values, call.node)
+        for rule in (self.writes, self.containers, self.tensors, self.reads):
+            found = rule(call)
+            if found is not None:
+                return found
+        return None
+
+    def writes(self, call: Named) -> Value | None:
+        """Functions that write what some of their arguments lead to."""
+        values = call.values
+        if call.name == "from_blob" and values:
+            root = self.state.new(BLOB)
+            self.state.add((root, (DATA,)), values[0])
+            return at(root)
+        if call.functional:
+            out = self.out(call.name, len(values)) if call.items else None
+            if out is None:
+                return None
+            self.memory.write_data(values[out], call.node)
+            self.state.read_data(union(value for number, value in enumerate(values) if number != out))
+            return values[out]
+        written = self.positions(call)
+        if written is None or not all(-len(values) <= number < len(values) for number in written):
+            return None
+        self.memory.write_some(values, {number % len(values) for number in written}, call.node)
+        return NOTHING
+
+    def out(self, name: str, count: int) -> int | None:
+        """Which argument an ATen function writes by its name, if any."""
+        if name.endswith("_outf"):
+            return count - 1
+        writes = name.endswith("_out") or (name.endswith("_") and name not in self.models.not_in_place)
+        return 0 if writes else None
+
+    def positions(self, call: Named) -> tuple[int, ...] | None:
+        """The arguments that the models say are written."""
+        written, items, text = self.models.writes(call.name), call.items, self.frame.text
+        if call.name in SWAPS and len(items) == 3 and text(items[1]) == text(items[2]):
+            return ()  # a value is exchanged for itself: a read
+        if call.name in ALGORITHMS and items:
+            skipped = 1 if POLICY.search(text(items[0])) else 0
+            two = call.name == "transform" and len(items) == skipped + 5  # two ranges are read
+            return tuple(number + skipped + two for number in written or ())
+        return written
+
+    def containers(self, call: Named) -> Value | None:
+        """Containers of the C++ library and of torch, and what gives one of their elements, or an argument back."""
+        values, name = call.values, call.name
+        if name == "vector" and len(values) == 2 and all(values):
+            return self.objects.copy_of_range(values)
+        if name in CONTAINERS:
+            return self.objects.listed(values)
+        texts = self.frame.template_arguments(call.node.child_by_field_name("function")) if name == "get" else []
+        if values and texts and texts[0].isdigit():
+            return self.state.element(values[0], int(texts[0]))
+        if name in self.models.aliases and not (call.functional and name in ("max", "min")):
+            return union(values[number] for number in self.models.aliases[name] if number < len(values))
+        return None
+
+    def tensors(self, call: Named) -> Value | None:
+        """Functions that make tensors, and those that only read."""
+        if call.name in self.models.makes and (call.functional or not call.qualifiers):
+            return self.memory.new_tensor(call.values)
+        if call.name in self.models.reads:
+            if call.name in self.models.loads:
+                self.state.read_data(union(call.values))
+            return self.lambdas.results_of(union(call.values))
+        return None
+
+    def reads(self, call: Named) -> Value | None:
+        """Any other function of ATen: it reads its arguments, and perhaps gives a view of the first."""
+        if not call.functional:
+            return None
+        values, models = call.values, self.models
+        self.state.read_data(union(values))
+        if call.name in models.views and values:
+            return values[0]
+        if call.name in models.perhaps and values:
+            return self.state.select(values[0], DENSE if call.name in models.dense else PERHAPS)
+        return self.lambdas.results_of(union(values))

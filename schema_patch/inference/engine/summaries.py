@@ -1,0 +1,129 @@
+"""Summaries of functions, each made once: the one place where the parts of a reading are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from schema_patch.inference.domain.models import Models
+from schema_patch.inference.domain.summary import Summary
+from schema_patch.inference.domain.values import MIXED, NOTHING, Callee, Local, Parameter, Value
+from schema_patch.inference.index.constants import Constants
+from schema_patch.inference.index.index import Index
+from schema_patch.inference.index.scan import Function
+from schema_patch.inference.index.syntax import parse
+
+from .assembly import Assembly
+from .calling import Calling
+from .calls import Calls
+from .declarations import Declarations
+from .evaluator import Evaluator
+from .flow import Flow
+from .frame import Frame
+from .lambdas import Lambdas
+from .library import Library
+from .memory import Memory
+from .methods import Methods
+from .objects import Objects
+from .types import Types
+
+Key: TypeAlias = tuple[tuple[str, int], Constants]
+
+
+class Summaries:
+    """The summary of each function, made when it is first asked for.
+
+    Recursion is cut where it closes. Of functions that call each other in a circle always the same one is read first,
+    so that what is said of them does not depend on which was asked for.
+    """
+
+    def __init__(self, index: Index, models: Models) -> None:
+        self.index = index
+        self.models = models
+        self.known: dict[Key, Summary] = {}
+        self.open: dict[Key, int] = {}  # those being read, and how deep
+        self.lowest: list[int] = []  # of each of them: the outermost of them that is called from it
+        self.passing: dict[Key, _Passing] = {}  # those read within a circle that is still open
+
+    def of(self, function: Function, constants: Constants = ()) -> Summary:
+        """What calling the function does, its template parameters being what is known of them."""
+        key = function.key, constants
+        found = self.known.get(key)
+        if found is not None:
+            return found
+        if key in self.open:
+            return self._within(Summary(), self.open[key])
+        if key in self.passing:
+            return self._within(self.passing[key].summary, self.passing[key].low)
+        depth = self.open[key] = len(self.open)
+        self.lowest.append(depth)
+        body = parse(function, self.index)
+        made = read(Frame(body, self.index, self.models, self.of, dict(constants)))
+        del self.open[key]
+        low = self.lowest.pop()
+        if low < depth:
+            self.passing[key] = _Passing(made, low, function)
+            return self._within(made, low)
+        circle = {name: self.passing.pop(name) for name in list(self.passing) if self.passing[name].low >= depth}
+        first = min(circle, default=key)
+        if first < key:
+            self.of(circle[first].function, first[1])
+        else:
+            self.known |= {name: member.summary for name, member in circle.items()}
+        return self.known.setdefault(key, made)
+
+    def _within(self, summary: Summary, low: int) -> Summary:
+        """A summary that depends on a function that is still being read."""
+        self.lowest[-1] = min(self.lowest[-1], low)
+        return summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Passing:
+    """A function read within a circle that is still open, and how deep its outermost function lies."""
+
+    summary: Summary
+    low: int
+    function: Function
+
+
+def reading(frame: Frame) -> Flow:
+    """All parts of the reading of one function, each with those that it knows."""
+    memory, types = Memory(frame), Types(frame)
+    evaluator = Evaluator(frame, memory)
+    declarations = Declarations(frame, types)
+    lambdas = Lambdas(frame, evaluator, declarations)
+    calling = Calling(frame, memory, evaluator, lambdas)
+    objects = Objects(frame, memory, evaluator, types, calling)
+    library = Library(frame, memory, lambdas, calling, objects)
+    methods = Methods(frame, memory, evaluator, types, lambdas, calling)
+    Calls(frame, evaluator, types, lambdas, calling, objects, library, methods)
+    Assembly(frame, memory, evaluator, calling)
+    return Flow(frame, evaluator, types, declarations, lambdas, objects)
+
+
+def read(frame: Frame) -> Summary:
+    """What one function does."""
+    returned, state = reading(frame).run(), frame.state
+    summary = state.summary
+    summary.returned = _seen(returned)
+    handed = {any(_handed(values[0])) for values, _ in summary.returns if values}
+    locals_ = {root for root, path, _ in returned if isinstance(root, Local) and not path}
+    summary.mixed = len(handed) > 1 or any(isinstance(o[0], Local) and o[0].kind == MIXED for o in returned)
+    for (holder, path), held in state.heap.items():
+        value = _seen(state.load(held)) if holder in locals_ and path else NOTHING
+        if value:
+            summary.made[path] = summary.made.get(path, NOTHING) | value
+    summary.finish()
+    return summary
+
+
+def _seen(value: Value) -> Value:
+    """What a caller can make something of."""
+    return frozenset(o for o in value if isinstance(o[0], Parameter | Callee))
+
+
+def _handed(value: Value) -> Iterable[bool]:
+    """For each place whether it is a parameter itself."""
+    return (isinstance(root, Parameter) and not path for root, path, _ in value)

@@ -14,6 +14,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent
 TOOLCHAIN = "2025.3"  # the oneAPI release whose libsycl.so.8 and compiler front end the sources are written for
 RUNTIME = "libsycl.so.8"
+REGISTRATION = runpy.run_path(str(ROOT / "csrc/registration.py"))
 MODES = ("xpu", "host", "none")
 # torch is not among them in a pure build: which build of it is installed is never a resolver's choice.
 DEPENDENCIES = (
@@ -103,7 +105,7 @@ def build_plan(env: Environment) -> Plan:
     plan = Plan(
         mode,
         reason,
-        sources=tuple(host_side),
+        sources=(REGISTRATION["WRITTEN"], *host_side),
         macros=(("ESIMD_OPS_KERNEL_SOURCES_DIGEST", f'"{kernel_sources_digest()}"'),),
         include_dirs=(str(ROOT / "csrc"), str(ROOT)),
         # Host code checks and launches: the kernels do the work. -g0: the interpreter may ask for debug information.
@@ -209,6 +211,7 @@ def extension_arguments(plan: Plan) -> dict:
     """Arguments for setup(): the extension and the command that builds it."""
     if plan.mode == "none":
         return {}
+    REGISTRATION["write"](ROOT)
     from torch.utils import cpp_extension
     from torch.utils.cpp_extension import CppExtension, SyclExtension
 

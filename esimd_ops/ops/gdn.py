@@ -26,7 +26,7 @@ def esimd_gdn_conv_fused(
     V: int,
     scale: float,
 ) -> Tensor:
-    """Advance N sequences by one token; rows hold a group for each key head. Contract section 3.11 has the formula.
+    """Advance N sequences by one token; rows hold a group for each key head. Formula: docs/operators.md.
 
     Channels: `dim = (2 H + HV) * 128`, the heads of q, k, v. Rows and slots may lie apart, each of them dense.
 

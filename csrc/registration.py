@@ -29,6 +29,7 @@ TEXT = """\
 // functions return the caller's buffer, as the originals do, and drop_return leaves it behind.
 #include <torch/library.h>
 
+#include "autograd.h"
 #include "ops.h"
 #include "schema_patch/source/drop_return.h"  // the wrapper that the patcher writes into other people's registrations
 
@@ -45,6 +46,10 @@ TORCH_LIBRARY(esimd_ops, m) {{
 TORCH_LIBRARY_IMPL(esimd_ops, ESIMD_OPS_DISPATCH_KEY, m) {{
 {implementations}
 }}
+
+TORCH_LIBRARY_IMPL(esimd_ops, Autograd, m) {{
+{autograd}
+}}
 """
 
 
@@ -59,6 +64,10 @@ def text(root: Path) -> str:
         definitions="\n".join(f'  m.def("{words}");' for words in schemas.values()),
         implementations="\n".join(
             f'  m.impl("{name}", drop_return<&esimd_ops::{name.removeprefix("esimd_")}>);' for name in schemas
+        ),
+        autograd="\n".join(
+            f'  m.impl("{name}", torch::CppFunction::makeFromBoxedFunction<&esimd_ops::without_derivative>());'
+            for name in schemas
         ),
     )
 

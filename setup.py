@@ -15,17 +15,19 @@ import importlib.util
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent
 TOOLCHAIN = "2025.3"  # the oneAPI release whose libsycl.so.8 and compiler front end the sources are written for
 RUNTIME = "libsycl.so.8"
+REGISTRATION = runpy.run_path(str(ROOT / "csrc/registration.py"))
 MODES = ("xpu", "host", "none")
 # torch is not among them in a pure build: which build of it is installed is never a resolver's choice.
 DEPENDENCIES = (
@@ -104,7 +106,7 @@ def build_plan(env: Environment) -> Plan:
     plan = Plan(
         mode,
         reason,
-        sources=tuple(host_side),
+        sources=(REGISTRATION["WRITTEN"], *host_side),
         macros=(("ESIMD_OPS_KERNEL_SOURCES_DIGEST", f'"{kernel_sources_digest()}"'),),
         include_dirs=(str(ROOT / "csrc"), str(ROOT)),
         # Host code checks and launches: the kernels do the work. -g0: the interpreter may ask for debug information.
@@ -123,11 +125,13 @@ def build_plan(env: Environment) -> Plan:
             sycl_args=("-DESIMD_OPS_AHEAD_OF_TIME", "-O2", *path_maps(env)),
             library_dirs=tuple(filter(None, (env.sycl_library,))),
         )
+    assert env.torch  # `lacks` has seen to it,
+    assert env.sycl_include  # and to this
     runtime = (f"{name}=={TOOLCHAIN}.*" for name in ("intel-sycl-rt", "intel-opencl-rt"))
     return plan._replace(
         dependencies=(*DEPENDENCIES, f"torch=={env.torch.partition('+')[0]}", *runtime),
         cxx_args=(*plan.cxx_args, "-isystem", env.sycl_include),
-        library_dirs=(env.sycl_library,),
+        library_dirs=tuple(filter(None, (env.sycl_library,))),
         link_args=(*plan.link_args, f"-l:{RUNTIME}"),
     )
 
@@ -206,18 +210,20 @@ def inspect_machine() -> Environment:
     return env
 
 
-def extension_arguments(plan: Plan) -> dict:
+def extension_arguments(plan: Plan) -> dict[str, Any]:
     """Arguments for setup(): the extension and the command that builds it."""
     if plan.mode == "none":
         return {}
+    REGISTRATION["write"](ROOT)
     from torch.utils import cpp_extension
     from torch.utils.cpp_extension import CppExtension, SyclExtension
 
+    create: Any = CppExtension
+    flags = {"cxx": list(plan.cxx_args)}
     if plan.mode == "xpu":
         os.environ.setdefault("TORCH_XPU_ARCH_LIST", "bmg")
-        create, flags = SyclExtension, {"cxx": list(plan.cxx_args), "sycl": list(plan.sycl_args)}
-    else:
-        create, flags = CppExtension, {"cxx": list(plan.cxx_args)}
+        create = SyclExtension
+        flags["sycl"] = list(plan.sycl_args)
     extension = create(
         name="esimd_ops._C",
         sources=list(plan.sources),
@@ -240,13 +246,13 @@ def built_with(plan: Plan) -> str:
     return json.dumps({"mode": plan.mode, "with": toolchain}) + "\n"
 
 
-def build_command(base: type, record: str) -> type:
+def build_command(base: Any, record: str) -> type:
     """torch's build_ext, with a look at what was linked: a library with the wrong runtime fails far from here.
 
     The record of the build goes beside the package that shows it.
     """
 
-    class Build(base):
+    class Build(base):  # type: ignore[misc]  # torch's is not typed
         def build_extensions(self) -> None:
             for linker, variable in (("linker_so", "LDSHARED"), ("linker_so_cxx", "LDCXXSHARED")):
                 words = getattr(self.compiler, linker, None)
@@ -259,7 +265,7 @@ def build_command(base: type, record: str) -> type:
             )
             super().build_extensions()
 
-        def build_extension(self, extension) -> None:
+        def build_extension(self, extension: Any) -> None:
             super().build_extension(extension)
             sys.path.insert(0, str(ROOT))
             from schema_patch.elf import reader  # which needs the standard library alone

@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from schema_patch.cpp import registrations
@@ -53,6 +54,10 @@ def defined(found: list[tuple[str, bytes]]) -> set[bytes]:
     return {name.encode("latin-1") for name in names if not name.endswith("_") and not name.isupper()}
 
 
+def _tagged(tag: bytes, names: set[bytes], word: re.Match[bytes]) -> bytes:
+    return word[0] + tag if word[0] in names else word[0]
+
+
 def make(folder: Path, found: list[tuple[str, bytes]], names: set[bytes], count: int) -> None:
     """A tree of `count` files."""
     for number in range(count):
@@ -60,7 +65,7 @@ def make(folder: Path, found: list[tuple[str, bytes]], names: set[bytes], count:
         path, data = found[which]
         if copy:
             tag = f"_{copy}".encode()
-            data = WORD.sub(lambda m, tag=tag: m[0] + tag if m[0] in names else m[0], data)
+            data = WORD.sub(partial(_tagged, tag, names), data)
         target = folder / f"copy{copy}" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)

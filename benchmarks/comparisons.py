@@ -208,13 +208,8 @@ def gdn(N: int, H: int, HV: int) -> Case:
     def make() -> tuple[Work, Work]:
         arguments = samples.gdn.gdn_conv_fused(N, H, HV)
         values = list(arguments.values())
-        layer = _Layer(
-            H,
-            HV,
-            arguments["scale"],
-            *(arguments[n] for n in ("conv_weight", "conv_bias", "A_log", "dt_bias")),
-            torch.float32,
-        )
+        weights = [arguments[name] for name in ("conv_weight", "conv_bias", "A_log", "dt_bias")]
+        layer = _Layer(H, HV, arguments["scale"], weights[0], weights[1], weights[2], weights[3], torch.float32)
         conv, ssm = arguments["conv_state"].clone(), arguments["ssm_state"].clone()
         conv_slots, ssm_slots = arguments["conv_state_indices"].long(), arguments["ssm_state_indices"].long()
 

@@ -67,7 +67,9 @@ def timed(*words: str, build: Path | None = None) -> tuple[float, str]:
 def run(build: Path, schedule: str = "descending,lockstep", *, watched: bool = False) -> dict[str, float]:
     environment = {**os.environ, "PYTHONPATH": str(build), "SCHEDULE": schedule, "WATCHED": "1" if watched else ""}
     command = [sys.executable, str(Path(__file__).resolve()), "--measure", str(build)]
-    return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    seconds: dict[str, float] = json.loads(done.stdout)
+    return seconds
 
 
 def measure() -> dict[str, float]:

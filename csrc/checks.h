@@ -8,6 +8,9 @@
 #include <initializer_list>
 #include <iterator>
 #include <utility>
+#include <vector>
+
+#include "size.h"
 
 namespace esimd_ops {
 
@@ -15,14 +18,18 @@ using Named = std::pair<const char*, const at::Tensor&>;
 
 // The bytes from a tensor's first element to its last, gaps included.
 struct Span {
-  explicit Span(const at::Tensor& tensor) : begin(reinterpret_cast<uintptr_t>(tensor.const_data_ptr())), end(begin) {
-    if (tensor.numel() == 0) return;
+  explicit Span(const at::Tensor& tensor)
+      : begin(reinterpret_cast<uintptr_t>(tensor.const_data_ptr())), end(begin + bytes(tensor)) {}
+
+  static size_t bytes(const at::Tensor& tensor) {
+    if (tensor.numel() == 0) return 0;
     int64_t last = 0;
     for (int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
-    end += (last + 1) * tensor.element_size();
+    return (last + 1) * tensor.element_size();
   }
 
-  bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
+  // A tensor without data, on the device meta, meets none.
+  bool meets(const Span& other) const { return begin && other.begin && begin < other.end && other.begin < end; }
 
   uintptr_t begin;
   uintptr_t end;
@@ -36,7 +43,12 @@ class Argument {
  public:
   Argument(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& first, Gaps gaps = Gaps::kNone)
       : op_(op), name_(name), tensor_(tensor) {
-    expect(tensor.device() == first.device(), "a tensor on ", first.device(), ", found one on ", tensor.device());
+    expect(tensor.defined(), "a tensor, found None");
+    // Where the first is None, its own check says so.
+    if (first.defined())
+      expect(tensor.device() == first.device(), "a tensor on ", first.device(), ", found one on ", tensor.device());
+    const size_t needed = Span::bytes(tensor) + tensor.storage_offset() * tensor.element_size();
+    expect(tensor.storage().nbytes() >= needed, needed, " bytes of memory, found ", tensor.storage().nbytes());
     if (gaps == Gaps::kNone || tensor.dim() == 0 || tensor.size(0) == 0) {
       expect(tensor.is_contiguous(), "a contiguous tensor, found strides ", tensor.strides(), " for shape ",
              tensor.sizes());
@@ -69,12 +81,12 @@ class Argument {
   }
 
   // Of any shape.
-  const Argument& elements(int64_t count) const {
+  const Argument& elements(Size count) const {
     return expect(tensor_.numel() == count, count, " elements, found shape ", tensor_.sizes());
   }
 
   // Flat and of at least rows * width elements, or at least that many rows which hold `width` elements each.
-  const Argument& rows_of(int64_t rows, int64_t width) const {
+  const Argument& rows_of(Size rows, Size width) const {
     const bool flat = tensor_.dim() == 1 && tensor_.numel() >= rows * width;
     const bool wide = tensor_.dim() > 1 && tensor_.size(0) >= rows && tensor_.numel() == tensor_.size(0) * width;
     return expect(flat || wide, rows, " rows or more of ", width, " elements, found shape ", tensor_.sizes());
@@ -98,6 +110,30 @@ class Argument {
                   tensor_.storage_offset());
   }
 
+  // Numbers of `what`, below `end`; negative ones mean none.
+  const Argument& below(const char* what, int64_t end) const {
+    return each([&](int64_t value, int64_t place) {
+      expect(value < end, what, " up to ", end - 1, ", found ", value, " at ", at::IntArrayRef(indices(place)));
+    });
+  }
+
+  // Numbers of `what`, from `least` to below `end`.
+  const Argument& within(const char* what, int64_t least, int64_t end) const {
+    return each([&](int64_t value, int64_t place) {
+      expect(value >= least && value < end, what, " from ", least, " to ", end - 1, ", found ", value, " at ", at::IntArrayRef(indices(place)));
+    });
+  }
+
+  // Where each of several intervals starts, and the last ends: none before the one in front, all up to `end`.
+  const Argument& starts(const char* what, int64_t end) const {
+    int64_t least = 0;
+    return each([&](int64_t value, int64_t place) {
+      expect(value >= least && value <= end, what, " that do not fall, from 0 to ", end, ", found ", value, " at ",
+             at::IntArrayRef(indices(place)));
+      least = value;
+    });
+  }
+
   // A written argument shares no memory with the others. Their gaps count as theirs.
   const Argument& apart_from(std::initializer_list<Named> others) const {
     for (const auto& [name, other] : others)
@@ -117,6 +153,30 @@ class Argument {
   }
 
  private:
+  // Each 32-bit number in order. On the CPU alone: for what an asynchronous device holds the host would have to wait, so
+  // kernels pass over what lies out of range.
+  template <typename Look>
+  const Argument& each(const Look& look) const {
+    if (!tensor_.is_cpu()) return *this;
+    const void* data = tensor_.const_data_ptr();
+    for (int64_t i = 0; i < tensor_.numel(); ++i) {
+      look(tensor_.scalar_type() == at::kUInt32 ? static_cast<int64_t>(static_cast<const uint32_t*>(data)[i])
+                                                : static_cast<int64_t>(static_cast<const int32_t*>(data)[i]),
+           i);
+    }
+    return *this;
+  }
+
+  // The indices of an element, by its number in order.
+  std::vector<int64_t> indices(int64_t place) const {
+    std::vector<int64_t> found(tensor_.dim());
+    for (int64_t d = tensor_.dim() - 1; d >= 0; --d) {
+      found[d] = place % tensor_.size(d);
+      place /= tensor_.size(d);
+    }
+    return found;
+  }
+
   const char* op_;
   const char* name_;
   const at::Tensor& tensor_;

@@ -22,9 +22,8 @@ namespace esimd_ops {
 
 namespace syclex = sycl::ext::oneapi::experimental;
 
-struct Kernel {
+struct Built {
   sycl::kernel sycl_kernel;
-  std::string name;
   size_t arguments;
   double seconds;
 };
@@ -136,7 +135,7 @@ class InFlight {
 
 struct KernelTable {
   std::mutex mutex;
-  std::map<std::string, Kernel, std::less<>> kernels;
+  std::map<std::string, Built, std::less<>> kernels;
 };
 
 KernelTable& kernel_table() {
@@ -146,7 +145,8 @@ KernelTable& kernel_table() {
 
 }  // namespace
 
-Queue queue([[maybe_unused]] const at::Tensor& tensor) {
+Queue queue(const at::Tensor& tensor) {
+  if (tensor.is_meta()) return {nullptr};
 #ifdef ESIMD_OPS_XPU
   return {&c10::xpu::getCurrentXPUStream(tensor.device().index()).queue()};
 #else
@@ -155,30 +155,32 @@ Queue queue([[maybe_unused]] const at::Tensor& tensor) {
 #endif
 }
 
-const Kernel& kernel(std::string_view name) {
-  const InFlight call;
+namespace {
+
+const Built& built(const std::string& name) {
   KernelTable& table = kernel_table();
   const std::lock_guard<std::mutex> lock(table.mutex);
   if (const auto found = table.kernels.find(name); found != table.kernels.end()) return found->second;
 
   const auto start = std::chrono::steady_clock::now();
-  sycl::kernel built = build_kernel(name);
+  sycl::kernel kernel = build_kernel(name);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  const auto lanes = built.get_info<sycl::info::kernel_device_specific::compile_sub_group_size>(
+  const auto lanes = kernel.get_info<sycl::info::kernel_device_specific::compile_sub_group_size>(
       default_queue().get_device());
-  TORCH_CHECK(lanes == kSubGroupSize, "esimd_ops: kernel ", std::string(name), " was built for sub-groups of ", lanes,
+  TORCH_CHECK(lanes == kSubGroupSize, "esimd_ops: kernel ", name, " was built for sub-groups of ", lanes,
               " work-items, expected ", kSubGroupSize);
-  const size_t arguments = built.get_info<sycl::info::kernel::num_args>();
-  return table.kernels
-      .emplace(std::string(name), Kernel{std::move(built), std::string(name), arguments, elapsed.count()})
-      .first->second;
+  const size_t arguments = kernel.get_info<sycl::info::kernel::num_args>();
+  return table.kernels.emplace(name, Built{std::move(kernel), arguments, elapsed.count()}).first->second;
 }
 
+}  // namespace
+
 void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_list<KernelArgument> arguments) {
-  TORCH_INTERNAL_ASSERT(arguments.size() == kernel.arguments, "kernel ", kernel.name, " takes ", kernel.arguments,
-                        " arguments, found ", arguments.size());
-  if (range.groups == 0) return;
+  if (!queue.sycl_queue || range.groups == 0) return;
   const InFlight call;
+  const Built& ready = built(kernel.name);
+  TORCH_INTERNAL_ASSERT(arguments.size() == ready.arguments, "kernel ", kernel.name, " takes ", ready.arguments,
+                        " arguments, found ", arguments.size());
   auto& sycl_queue = *static_cast<sycl::queue*>(queue.sycl_queue);
   [[maybe_unused]] sycl::event done = sycl_queue.submit([&](sycl::handler& handler) {
     int index = 0;
@@ -190,7 +192,7 @@ void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_lis
         handler.set_arg(index++, syclex::raw_kernel_arg(argument.data, argument.size));
       }
     }
-    handler.parallel_for(sycl::nd_range<1>(range.groups * range.group_size, range.group_size), kernel.sycl_kernel);
+    handler.parallel_for(sycl::nd_range<1>(range.groups * range.group_size, range.group_size), ready.sycl_kernel);
   });
 #ifndef ESIMD_OPS_XPU
   done.wait_and_throw();
@@ -213,7 +215,7 @@ std::map<std::string, double> kernel_facts() {
   KernelTable& table = kernel_table();
   const std::lock_guard<std::mutex> lock(table.mutex);
   std::map<std::string, double> facts;
-  for (const auto& [name, kernel] : table.kernels) facts.emplace(name, kernel.seconds);
+  for (const auto& [name, ready] : table.kernels) facts.emplace(name, ready.seconds);
   return facts;
 }
 

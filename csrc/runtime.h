@@ -14,13 +14,18 @@
 #include <type_traits>
 #include <vector>
 
+#include "size.h"
+
 namespace esimd_ops {
 
 struct Queue {
   void* sycl_queue;
 };
 
-struct Kernel;
+// A kernel by name: "family/function" or "family/function<template arguments>", as declared in <family>/<family>.sycl.
+struct Kernel {
+  std::string name;
+};
 
 // One-dimensional: `groups` work-groups of `group_size` work-items, a multiple of kSubGroupSize.
 struct Range {
@@ -28,25 +33,27 @@ struct Range {
   int64_t group_size;
 };
 
-// The queue that runs in order with PyTorch's own work on the tensor's device.
+// The queue that runs in order with PyTorch's own work on the tensor's device; none for a tensor without data, on the
+// device meta, where an operator checks its arguments and no more.
 Queue queue(const at::Tensor& tensor);
 
-// "family/function" or "family/function<template arguments>", as declared in <family>/<family>.sycl.
-// The first call in a process compiles it, or reads it from the cache on disk. Kernels live as long as the process.
-const Kernel& kernel(std::string_view name);
+inline Kernel kernel(std::string_view name) { return {std::string(name)}; }
 
 struct KernelArgument {
   template <typename T>
   KernelArgument(const T& value) : data(&value), size(sizeof(T)), is_pointer(std::is_pointer_v<T>) {
     // A kernel takes its arguments as bytes, so a literal of the wrong width would be read wrongly.
-    static_assert(std::is_pointer_v<T> || std::is_same_v<T, int64_t> || std::is_same_v<T, float>,
-                  "kernel arguments are pointers, int64_t or float");
+    static_assert(std::is_pointer_v<T> || std::is_same_v<T, int64_t> || std::is_same_v<T, Size> || std::is_same_v<T, float>,
+                  "kernel arguments are pointers, int64_t, Size or float");
+    static_assert(sizeof(Size) == sizeof(int64_t));
   }
   const void* data;
   size_t size;
   bool is_pointer;
 };
 
+// The first launch of a kernel in a process compiles it, or reads it from the cache on disk; it lives as long as the
+// process.
 void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_list<KernelArgument> arguments);
 
 // In the `host` build the results are there on return; in the `xpu` build they follow in stream order.

@@ -1,21 +1,28 @@
 """What torch.compile may assume about each operator without running it: shapes and devices, no arithmetic.
 
 Every operator writes into buffers that its caller made, so there is no shape to predict; what it returns follows from
-its schema. The operators of `esimd_ops` return nothing. The same operators under another namespace, as published or
-after a patch, hand a buffer back: the schema says whether as an alias or (as published, wrongly) as a fresh tensor.
+its schema. The operators of `esimd_ops` return nothing, and their own host functions check the arguments: a call that
+would be refused is refused while it is traced. The same operators under another namespace, as published or after a
+patch, hand a buffer back: the schema says whether as an alias or (as published, wrongly) as a fresh tensor.
 
 A fake also stands in for the operator on meta tensors, where it must not pass over real buffers in silence.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import SymBool, SymFloat, SymInt, Tensor
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from schema_patch.schemas import table
 from schema_patch.schemas.grammar import Schema
 
-from . import registry
+from . import native, registry
+
+OURS = "esimd_ops"
 
 
 def fake_of(schema: Schema) -> Callable[..., Tensor | None]:
@@ -36,6 +43,8 @@ def fake_of(schema: Schema) -> Callable[..., Tensor | None]:
                 raise RuntimeError(
                     f"{schema.op}: argument '{name}': expected a tensor on {first}, found one on {tensor.device}"
                 )
+        if schema.namespace == OURS:
+            _check(schema, values)
         if not schema.returns:
             return None
         return tensors[returned] if schema.returns_alias else torch.empty_like(tensors[returned])
@@ -43,7 +52,40 @@ def fake_of(schema: Schema) -> Callable[..., Tensor | None]:
     return fake
 
 
-def register(namespace: str = "esimd_ops") -> tuple[str, ...]:
+def _check(schema: Schema, values: dict[str, object]) -> None:
+    """Let the operator's host function look at the arguments. On meta tensors it does no more than that.
+
+    A size that is not known yet counts as the one that the trace began with; one that depends on data is not checked.
+    """
+    key = getattr(torch._C.DispatchKey, native.load().build_mode.replace("host", "cpu").upper())
+    with unset_fake_temporarily():
+        try:
+            known = {name: _meta(value) for name, value in values.items()}
+        except _DependsOnData:
+            return
+        registry.overload(schema).redispatch(torch._C.DispatchKeySet(key), **known)
+
+
+class _DependsOnData(Exception):
+    """A size that no trace knows."""
+
+
+def _meta(value: object) -> Any:
+    if isinstance(value, Tensor):
+        sizes, strides = ([_number(n) for n in each] for each in (value.shape, value.stride()))
+        return torch.empty_strided(sizes, strides, dtype=value.dtype, device="meta")
+    return _number(value)
+
+
+def _number(value: object) -> Any:
+    if not isinstance(value, SymInt | SymFloat | SymBool):
+        return value
+    if (hint := value.node.hint) is None:
+        raise _DependsOnData
+    return hint
+
+
+def register(namespace: str = OURS) -> tuple[str, ...]:
     """Register a fake for every known operator of a namespace that has none yet; returns their names.
 
     Call after the library that registers the operators is loaded.

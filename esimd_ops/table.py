@@ -71,10 +71,9 @@ def by_destination(tensors: Tensors) -> Tensors:
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator. `section` is that of its contract; outputs not named in `tolerances` follow HALF."""
+    """One operator, described in docs/operators.md. Outputs not named in `tolerances` follow HALF."""
 
     name: str
-    section: str
     tolerances: dict[str, Tolerance] = field(default_factory=dict)
     comparable: Callable[[Tensors], Tensors] = as_written
 
@@ -135,65 +134,64 @@ OPS: dict[str, Operator] = {
     operator.name: operator
     for operator in (
         # one token times fp8 weights: one scale a row (pern), one scale (pert), one for 128 x 128 weights (blockscale)
-        Operator("esimd_gemv_fp8_pern", "3.1"),
-        Operator("esimd_gemv_fp8_pern_fused2", "3.1"),
-        Operator("esimd_gemv_fp8_pern_fused3", "3.1"),
-        Operator("esimd_gemv_fp8_pert", "3.1"),
-        Operator("esimd_gemv_fp8_pert_fused2", "3.1"),
-        Operator("esimd_gemv_fp8_pert_fused3", "3.1"),
-        Operator("esimd_gemv_fp8_pert_bmg", "3.1"),
-        Operator("esimd_gemv_fp8_blockscale_fused2", "3.10"),
-        Operator("esimd_gemv_fp8_blockscale_fp16_fused2", "3.10"),
+        Operator("esimd_gemv_fp8_pern"),
+        Operator("esimd_gemv_fp8_pern_fused2"),
+        Operator("esimd_gemv_fp8_pern_fused3"),
+        Operator("esimd_gemv_fp8_pert"),
+        Operator("esimd_gemv_fp8_pert_fused2"),
+        Operator("esimd_gemv_fp8_pert_fused3"),
+        Operator("esimd_gemv_fp8_pert_bmg"),
+        Operator("esimd_gemv_fp8_blockscale_fused2"),
+        Operator("esimd_gemv_fp8_blockscale_fp16_fused2"),
         # one token times fp16 or int4 weights
-        Operator("esimd_gemv_fp16", "3.2"),
-        Operator("esimd_gemv_fp16_gelu_mul", "3.2"),
-        Operator("esimd_gemv_int4", "3.3"),
-        Operator("esimd_gemv_int4_fused2", "3.3"),
+        Operator("esimd_gemv_fp16"),
+        Operator("esimd_gemv_fp16_gelu_mul"),
+        Operator("esimd_gemv_int4"),
+        Operator("esimd_gemv_int4_fused2"),
         # a norm in front: after adding the residual, or of gated heads
-        Operator("esimd_resadd_norm_gemv_fp8_pert", "3.4"),
-        Operator("esimd_resadd_norm_gemv2_fp8_pert", "3.4"),
-        Operator("esimd_resadd_norm_gemv_int4_pert", "3.4"),
-        Operator("esimd_scaled_resadd_norm_gemv_fp8_pert", "3.4"),
-        Operator("esimd_norm_gemv_fp8_pert", "3.5"),
-        Operator("esimd_norm_gemv_int4_pert", "3.5"),
-        Operator("esimd_norm_gemv_fp8_blockscale", "3.5"),
-        Operator("esimd_norm_gemv_norm_fp16", "3.6"),
+        Operator("esimd_resadd_norm_gemv_fp8_pert"),
+        Operator("esimd_resadd_norm_gemv2_fp8_pert"),
+        Operator("esimd_resadd_norm_gemv_int4_pert"),
+        Operator("esimd_scaled_resadd_norm_gemv_fp8_pert"),
+        Operator("esimd_norm_gemv_fp8_pert"),
+        Operator("esimd_norm_gemv_int4_pert"),
+        Operator("esimd_norm_gemv_fp8_blockscale"),
+        Operator("esimd_norm_gemv_norm_fp16"),
         # norms alone
-        Operator("esimd_rms_norm", "3.6"),
-        Operator("esimd_fused_add_rms_norm", "3.6"),
-        Operator("esimd_fused_scaled_add_rms_norm", "3.6"),
-        Operator("esimd_fused_add_rms_norm_batched", "3.6"),
-        Operator("esimd_rms_norm_gated", "3.6"),
-        Operator("esimd_norm_add_norm", "3.6"),
-        Operator("esimd_accum_norm_add_norm", "3.6"),
+        Operator("esimd_rms_norm"),
+        Operator("esimd_fused_add_rms_norm"),
+        Operator("esimd_fused_scaled_add_rms_norm"),
+        Operator("esimd_fused_add_rms_norm_batched"),
+        Operator("esimd_rms_norm_gated"),
+        Operator("esimd_norm_add_norm"),
+        Operator("esimd_accum_norm_add_norm"),
         # attention heads
-        Operator("esimd_qkv_split_norm_rope", "3.7", {"v_out": EXACT}),
-        Operator("esimd_qkv_split_norm_rope_v", "3.7"),
+        Operator("esimd_qkv_split_norm_rope", {"v_out": EXACT}),
+        Operator("esimd_qkv_split_norm_rope_v"),
         # few tokens times quantised weights
-        Operator("esimd_gemm_fp8_pert", "3.8"),
-        Operator("esimd_gemm_int4_pgrp", "3.9"),
-        Operator("esimd_gemm_fp8_blockscale", "3.10"),
+        Operator("esimd_gemm_fp8_pert"),
+        Operator("esimd_gemm_int4_pgrp"),
+        Operator("esimd_gemm_fp8_blockscale"),
         # gated delta net
-        Operator("esimd_gdn_conv_fused", "3.11", GDN),
-        Operator("esimd_gdn_conv_fused_seq", "3.11", GDN),
-        Operator("esimd_gdn_conv_fused_seq_spec", "3.11", GDN),
+        Operator("esimd_gdn_conv_fused", GDN),
+        Operator("esimd_gdn_conv_fused_seq", GDN),
+        Operator("esimd_gdn_conv_fused_seq_spec", GDN),
         # mixture of experts
-        Operator("esimd_moe_topk", "3.12", TOPK),
-        Operator("topk_v2", "3.12", TOPK),
-        Operator("esimd_moe_scatter", "3.12", {"scattered_hidden": EXACT, "scattered_weights": EXACT}),
+        Operator("esimd_moe_topk", TOPK),
+        Operator("topk_v2", TOPK),
+        Operator("esimd_moe_scatter", {"scattered_hidden": EXACT, "scattered_weights": EXACT}),
         Operator(
             "esimd_moe_scatter_fused",
-            "3.12",
             {"scattered_hidden": EXACT, "scattered_weights": EXACT},
             comparable=by_destination,
         ),
-        Operator("esimd_moe_gather", "3.12"),
-        Operator("esimd_moe_silu_mul", "3.13"),
-        Operator("esimd_moe_gelu_tanh_mul", "3.13"),
-        Operator("esimd_moe_gemm_fp8", "3.14"),
-        Operator("esimd_moe_gemm_fp8_pert", "3.14"),
-        Operator("esimd_moe_gemm_fp8_blockscale", "3.14"),
+        Operator("esimd_moe_gather"),
+        Operator("esimd_moe_silu_mul"),
+        Operator("esimd_moe_gelu_tanh_mul"),
+        Operator("esimd_moe_gemm_fp8"),
+        Operator("esimd_moe_gemm_fp8_pert"),
+        Operator("esimd_moe_gemm_fp8_blockscale"),
         # quantising
-        Operator("q4_0_quantize", "3.15", {"out_scale": ONE_STEP, "out_qweight": NIBBLES}, comparable=quantised),
+        Operator("q4_0_quantize", {"out_scale": ONE_STEP, "out_qweight": NIBBLES}, comparable=quantised),
     )
 }

@@ -25,18 +25,18 @@ struct Layer {
   Named ssm_slots;
   const at::Tensor& output;
   const at::Tensor& z_out;
-  int64_t H;
-  int64_t HV;
-  int64_t K;
-  int64_t V;
+  Size H;
+  Size HV;
+  Size K;
+  Size V;
   double scale;
   bool interleaved;
 };
 
 // The tokens: `steps` of each sequence; rows and accepted only where there are several.
 struct Tokens {
-  int64_t sequences;
-  int64_t steps = 1;
+  Size sequences;
+  Size steps = 1;
   const at::Tensor* rows = nullptr;
   const at::Tensor* accepted = nullptr;
 
@@ -64,9 +64,9 @@ void check_layer(const Checks& check, const Layer& layer, const Tokens& tokens) 
   check.expect(HV > 0 && HV % H == 0, "HV", "a multiple of H, ", H, ", found ", HV);
   check.expect(K == kHeadDim, "K", kHeadDim, ", found ", K);
   check.expect(V == kHeadDim, "V", kHeadDim, ", found ", V);
-  const int64_t channels = (2 * H + HV) * kHeadDim;
-  const int64_t columns = channels + HV * kHeadDim;
-  const int64_t least_rows = tokens.rows ? 0 : tokens.sequences;
+  const Size channels = (2 * H + HV) * kHeadDim;
+  const Size columns = channels + HV * kHeadDim;
+  const int64_t least_rows = tokens.rows ? 0 : static_cast<int64_t>(tokens.sequences);
   check.rows("qkvz", qkvz)
       .dtype(at::kHalf)
       .expect(qkvz.dim() == 2 && qkvz.size(0) >= least_rows && qkvz.size(1) == columns, "shape [", least_rows,
@@ -91,6 +91,8 @@ void check_layer(const Checks& check, const Layer& layer, const Tokens& tokens) 
   for (const auto& [name, slots] : {conv_slots, ssm_slots}) {
     check(name, slots).dtype(at::kInt).rows_of(tokens.sequences, tokens.steps);
   }
+  check(conv_slots.first, conv_slots.second).below("slots", conv_state.size(0));
+  check(ssm_slots.first, ssm_slots.second).below("slots", ssm_state.size(0));
   for (const auto& [name, out] : {Named{"output", output}, Named{"z_out", z_out}}) {
     check(name, out).dtype(at::kHalf).rows_of(rows, HV * V);
   }
@@ -205,8 +207,14 @@ at::Tensor gdn_conv_fused_seq_spec(at::Tensor qkvz, at::Tensor conv_state, at::T
                     slots, output,     z_out,       H,         HV,    K,     V,       scale, /*interleaved=*/false};
   const Tokens tokens{num_spec_decodes, num_spec_tokens, &token_indx, &num_accepted_tokens};
   check_layer(check, layer, tokens);
-  check("token_indx", token_indx).dtype(at::kInt).elements(num_spec_decodes * num_spec_tokens);
-  check("num_accepted_tokens", num_accepted_tokens).dtype(at::kInt).elements(num_spec_decodes);
+  check("token_indx", token_indx)
+      .dtype(at::kInt)
+      .elements(tokens.sequences * tokens.steps)
+      .within("rows", 0, qkvz.size(0));
+  check("num_accepted_tokens", num_accepted_tokens)
+      .dtype(at::kInt)
+      .elements(num_spec_decodes)
+      .within("counts", 0, num_spec_tokens + 1);
   return run(layer, tokens);
 }
 

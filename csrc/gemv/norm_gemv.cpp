@@ -42,7 +42,7 @@ const char* fp8_kernel(bool e5m2) {
 
 // x, z [HV, V] -> K = HV * V.
 int64_t check_heads(const Checks& check, const at::Tensor& x, const at::Tensor& z, const at::Tensor& norm_weight,
-                    int64_t HV, int64_t V) {
+                    Size HV, int64_t V) {
   check.expect(HV > 0, "HV", "at least one head, found ", HV);
   check.expect(V == kHeadDim, "V", kHeadDim, ", found ", V);
   check("x", x).dtype(at::kHalf).elements(HV * V);

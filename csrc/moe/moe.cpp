@@ -12,7 +12,7 @@ namespace esimd_ops {
 namespace {
 
 at::Tensor activation_mul(const char* op, const char* kernel_name, const at::Tensor& input, const at::Tensor& output,
-                          int64_t N_gate_up, int64_t N_half, int64_t total_rows) {
+                          int64_t N_gate_up, Size N_half, int64_t total_rows) {
   const Checks check(op, input);
   check.expect(total_rows >= 0, "total_rows", "no negative count, found ", total_rows);
   check.expect(N_half > 0, "N_half", "at least one column, found ", N_half);
@@ -34,7 +34,7 @@ at::Tensor activation_mul(const char* op, const char* kernel_name, const at::Ten
 }
 
 void check_grouped(const Checks& check, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& output,
-                   const at::Tensor& expert_idx, int64_t N, int64_t K, int64_t num_experts) {
+                   const at::Tensor& expert_idx, int64_t N, int64_t K, Size num_experts) {
   check.expect(num_experts > 0, "num_experts", "at least one expert, found ", num_experts);
   check.expect(K > 0, "K", "at least one column, found ", K);
   check("input", input)
@@ -42,7 +42,7 @@ void check_grouped(const Checks& check, const at::Tensor& input, const at::Tenso
       .expect(input.dim() == 2 && input.size(1) == K, "shape [rows, ", K, "], found ", input.sizes());
   check("weight", weight).fp8().shape({num_experts, N, K});
   check("output", output).dtype(at::kHalf).shape({input.size(0), N});
-  check("expert_idx", expert_idx).int32().elements(num_experts + 1);
+  check("expert_idx", expert_idx).int32().elements(num_experts + 1).starts("rows", input.size(0));
 }
 
 void run(const char* kernel_name, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
@@ -74,7 +74,7 @@ at::Tensor moe_gemm_fp8(at::Tensor input, at::Tensor weight, at::Tensor scale, a
                         int64_t N, int64_t K, int64_t num_experts, int64_t /*max_tokens_per_expert*/) {
   const Checks check("esimd_moe_gemm_fp8", input);
   check_grouped(check, input, weight, output, expert_idx, N, K, num_experts);
-  check("scale", scale).dtype(at::kFloat).elements(num_experts * N);
+  check("scale", scale).dtype(at::kFloat).elements(Size(num_experts) * N);
   check.apart({{"output", output}},
               {{"input", input}, {"weight", weight}, {"scale", scale}, {"expert_idx", expert_idx}});
 

@@ -19,10 +19,15 @@ void check_rows(const Checks& check, const char* name, const at::Tensor& tensor,
 }
 
 void check_at_least(const Checks& check, const char* name, const at::Tensor& tensor, at::ScalarType dtype,
-                    int64_t count) {
+                    Size count) {
   check(name, tensor)
       .dtype(dtype)
       .expect(tensor.numel() >= count, count, " elements or more, found shape ", tensor.sizes());
+}
+
+// The rows of indices that an operator looks at, [rows, width]; there are at least so many.
+at::Tensor first_rows(const at::Tensor& indices, int64_t rows, int64_t width) {
+  return indices.as_strided({rows, width}, {width, 1});
 }
 
 void check_counts(const Checks& check, std::initializer_list<std::pair<const char*, int64_t>> counts) {
@@ -65,9 +70,10 @@ at::Tensor moe_scatter(at::Tensor hidden_states, at::Tensor router_top_value, at
   check.expect(topk > 0, "topk", "at least one choice a token, found ", topk);
   check_counts(check, {{"K", K}, {"total_expanded", total_expanded}});
   check_rows(check, "hidden_states", hidden_states, at::kHalf, 0, K);
-  const int64_t choices = hidden_states.size(0) * topk;
+  const Size choices = Size(hidden_states.size(0)) * topk;
   check("router_top_value", router_top_value).dtype(at::kHalf).elements(choices);
   check_at_least(check, "sorted_token_ids", sorted_token_ids, at::kInt, total_expanded);
+  check("sorted_token_ids", first_rows(sorted_token_ids, total_expanded, 1)).within("choices", 0, choices);
   check_rows(check, "scattered_hidden", scattered_hidden, at::kHalf, total_expanded, K);
   check_at_least(check, "scattered_weights", scattered_weights, at::kHalf, total_expanded);
   check.apart({{"scattered_hidden", scattered_hidden}, {"scattered_weights", scattered_weights}},
@@ -90,14 +96,15 @@ at::Tensor moe_scatter_fused(at::Tensor hidden_states, at::Tensor top_values, at
   check.expect(topk > 0, "topk", "at least one choice a token, found ", topk);
   check.expect(num_experts > 0, "num_experts", "at least one expert, found ", num_experts);
   check_counts(check, {{"K", K}, {"T", T}});
-  const int64_t choices = T * topk;
+  const Size choices = Size(T) * topk;
   check_rows(check, "hidden_states", hidden_states, at::kHalf, T, K);
   check_rows(check, "top_values", top_values, at::kHalf, T, topk);
   check_rows(check, "top_indices", top_indices, at::kInt, T, topk);
+  check("top_indices", first_rows(top_indices, T, topk)).within("experts", 0, num_experts);
   check_rows(check, "scattered_hidden", scattered_hidden, at::kHalf, choices, K);
   check_at_least(check, "scattered_weights", scattered_weights, at::kHalf, choices);
   check_at_least(check, "topk_ids", topk_ids, at::kInt, choices);
-  check("expert_start", expert_start).int32().elements(num_experts + 1);
+  check("expert_start", expert_start).int32().elements(Size(num_experts) + 1);
   check("max_tokens_out", max_tokens_out).dtype(at::kInt).elements(1);
   check.apart({{"scattered_hidden", scattered_hidden},
                {"scattered_weights", scattered_weights},
@@ -128,6 +135,7 @@ at::Tensor moe_gather(at::Tensor moe_output, at::Tensor topk_ids, at::Tensor sca
   check_counts(check, {{"K", K}, {"T", T}});
   check_rows(check, "moe_output", moe_output, at::kHalf, 0, K);
   check("topk_ids", topk_ids).dtype(at::kInt).rows_of(T, topk);
+  check("topk_ids", first_rows(topk_ids, T, topk)).within("rows", 0, moe_output.size(0));
   check_at_least(check, "scattered_weights", scattered_weights, at::kHalf, moe_output.size(0));
   check_rows(check, "final_hidden", final_hidden, at::kHalf, T, K);
   check.apart({{"final_hidden", final_hidden}},

@@ -20,8 +20,8 @@ struct Heads {
   const at::Tensor& norm_wk;
   const at::Tensor* norm_wv;
   const at::Tensor& positions;
-  int64_t q_heads;
-  int64_t kv_heads;
+  Size q_heads;
+  Size kv_heads;
   bool gated;
   int64_t rotary_dim;
   const at::Tensor& cos_sin_cache;
@@ -36,25 +36,25 @@ at::Tensor split(const char* op, const Heads& heads) {
   check.expect(rotary_dim > 0 && rotary_dim <= kRopeHeadDim && rotary_dim % 2 == 0, "rotary_dim",
                "an even number up to ", kRopeHeadDim, ", found ", rotary_dim);
   // The original reads from the width of a row whether there is a gate, and from the flag how many heads to process.
-  const int64_t columns = ((gated ? 2 : 1) * q_heads + 2 * kv_heads) * kRopeHeadDim;
+  const Size columns = ((gated ? 2 : 1) * q_heads + 2 * kv_heads) * kRopeHeadDim;
   check("qkv_state", qkv_state)
       .dtype(at::kHalf)
       .expect(qkv_state.dim() == 2 && qkv_state.size(1) == columns, "shape [T, ", columns, "] ",
               gated ? "with" : "without", " a gate, found ", qkv_state.sizes());
   const int64_t T = qkv_state.size(0);
-  check("q_out", q_out).dtype(at::kHalf).elements(T * q_heads * kRopeHeadDim);
+  check("q_out", q_out).dtype(at::kHalf).elements(q_heads * T * kRopeHeadDim);
   check("gate_out", gate_out).dtype(at::kHalf);
-  if (gated) check("gate_out", gate_out).elements(T * q_heads * kRopeHeadDim);
-  check("k_out", k_out).dtype(at::kHalf).elements(T * kv_heads * kRopeHeadDim);
-  check("v_out", v_out).dtype(at::kHalf).elements(T * kv_heads * kRopeHeadDim);
+  if (gated) check("gate_out", gate_out).elements(q_heads * T * kRopeHeadDim);
+  check("k_out", k_out).dtype(at::kHalf).elements(kv_heads * T * kRopeHeadDim);
+  check("v_out", v_out).dtype(at::kHalf).elements(kv_heads * T * kRopeHeadDim);
   check("norm_wq", norm_wq).dtype(at::kHalf).elements(kRopeHeadDim);
   check("norm_wk", norm_wk).dtype(at::kHalf).elements(kRopeHeadDim);
   if (norm_wv) check("norm_wv", *norm_wv).dtype(at::kHalf).elements(kRopeHeadDim);
-  check("positions", positions).dtype(at::kInt).elements(T);
   check("cos_sin_cache", cos_sin_cache)
       .dtype(at::kHalf)
       .expect(cos_sin_cache.dim() == 2 && cos_sin_cache.size(0) > 0 && cos_sin_cache.size(1) == rotary_dim,
               "shape [positions, ", rotary_dim, "], found ", cos_sin_cache.sizes());
+  check("positions", positions).dtype(at::kInt).elements(T).within("positions", 0, cos_sin_cache.size(0));
   check.apart({{"q_out", q_out}, {"gate_out", gate_out}, {"k_out", k_out}, {"v_out", v_out}},
               {{"qkv_state", qkv_state},
                {"norm_wq", norm_wq},
@@ -63,7 +63,7 @@ at::Tensor split(const char* op, const Heads& heads) {
                {"positions", positions},
                {"cos_sin_cache", cos_sin_cache}});
 
-  const int64_t groups = at::ceil_div<int64_t>(T * columns / kRopeHeadDim, kSubGroups);
+  const int64_t groups = at::ceil_div<int64_t>(columns * T / kRopeHeadDim, kSubGroups);
   nd_launch(queue(qkv_state), {groups, kGroupSize}, kernel("rope/qkv_split_norm_rope<half>"),
             qkv_state.const_data_ptr(), q_out.mutable_data_ptr(), gate_out.mutable_data_ptr(), k_out.mutable_data_ptr(),
             v_out.mutable_data_ptr(), norm_wq.const_data_ptr(), norm_wk.const_data_ptr(),

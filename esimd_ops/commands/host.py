@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from esimd_ops.races.order import Order, Outcome
 from schema_patch.commands.console import OPS, selection, show, within
 from schema_patch.model import ToolError
 
@@ -106,7 +107,6 @@ def races(
     """
     from esimd_ops.races import reproduce
     from esimd_ops.races import run as work
-    from esimd_ops.races.order import Order
     from esimd_ops.races.schedules import resolve
     from esimd_ops.races.suppressions import Suppressions
 
@@ -134,13 +134,13 @@ def races(
     return show(report, form)
 
 
-def _table(outcome: object, order: object) -> None:
+def _table(outcome: Outcome, order: Order) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    names = list(order.schedules)  # type: ignore[attr-defined]
+    names = list(order.schedules)
     table = Table("operator", "shape", *names, "seen", header_style="bold")
-    for row in outcome.rows:  # type: ignore[attr-defined]
+    for row in outcome.rows:
         cells = [f"[red]{row.wrong[name][0]:.1%}" if row.wrong[name][0] else "[green]0" for name in names]
         kinds = ", ".join(sorted({seen.kind for seen in row.seen})) or ("none" if row.judged else "-")
         table.add_row(row.op, row.label, *cells, kinds)

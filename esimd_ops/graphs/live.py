@@ -87,7 +87,7 @@ class Recorder:
 
     def stop(self) -> None:
         for kind, original in self._originals.items():
-            kind.__call__ = original
+            kind.__call__ = original  # type: ignore[method-assign]
         self._originals.clear()
 
     def _looking(self, original: Any) -> Any:

@@ -7,7 +7,7 @@ other arguments. What an operator cannot do right it refuses: RuntimeError, with
 expected and what was found.
 
 `inverse_rms(x)` is `1 / sqrt(mean(x^2) + eps)` over the last dimension. Sums are made in fp32 and rounded once.
-Formulas: contract sections as named in `esimd_ops.table`.
+Formulas: docs/operators.md, by name.
 """
 
 from .gdn import esimd_gdn_conv_fused, esimd_gdn_conv_fused_seq, esimd_gdn_conv_fused_seq_spec

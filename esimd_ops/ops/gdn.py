@@ -1,9 +1,11 @@
 """Gated delta net, one decoding step: causal convolution and gated delta rule. The kernels are `csrc/gdn`."""
 
-import torch
 from torch import Tensor
 
+from .derived import operator
 
+
+@operator
 def esimd_gdn_conv_fused(
     qkvz: Tensor,
     conv_state: Tensor,
@@ -24,7 +26,7 @@ def esimd_gdn_conv_fused(
     V: int,
     scale: float,
 ) -> Tensor:
-    """Advance N sequences by one token; rows hold a group for each key head. Contract section 3.11 has the formula.
+    """Advance N sequences by one token; rows hold a group for each key head. Formula: docs/operators.md.
 
     Channels: `dim = (2 H + HV) * 128`, the heads of q, k, v. Rows and slots may lie apart, each of them dense.
 
@@ -42,29 +44,9 @@ def esimd_gdn_conv_fused(
     H, HV: key heads and value heads, HV a multiple of H; K, V: 128
     scale: of q, usually 128 ** -0.5
     """
-    torch.ops.esimd_ops.esimd_gdn_conv_fused(
-        qkvz,
-        conv_state,
-        conv_weight,
-        conv_bias,
-        conv_state_indices,
-        A_log,
-        dt_bias,
-        ba,
-        ssm_state,
-        ssm_state_indices,
-        output,
-        z_out,
-        N,
-        H,
-        HV,
-        K,
-        V,
-        scale,
-    )
-    return output
 
 
+@operator
 def esimd_gdn_conv_fused_seq(
     qkvz: Tensor,
     conv_state: Tensor,
@@ -101,29 +83,9 @@ def esimd_gdn_conv_fused_seq(
     H, HV: key heads and value heads, HV a multiple of H; K, V: 128
     scale: of q, usually 128 ** -0.5
     """
-    torch.ops.esimd_ops.esimd_gdn_conv_fused_seq(
-        qkvz,
-        conv_state,
-        conv_weight,
-        conv_bias,
-        conv_state_indices,
-        A_log,
-        dt_bias,
-        ba,
-        ssm_state,
-        ssm_state_indices,
-        output,
-        z_out,
-        N,
-        H,
-        HV,
-        K,
-        V,
-        scale,
-    )
-    return output
 
 
+@operator
 def esimd_gdn_conv_fused_seq_spec(
     qkvz: Tensor,
     conv_state: Tensor,
@@ -164,26 +126,3 @@ def esimd_gdn_conv_fused_seq_spec(
     H, HV: key heads and value heads, HV a multiple of H; K, V: 128
     scale: of q, usually 128 ** -0.5
     """
-    torch.ops.esimd_ops.esimd_gdn_conv_fused_seq_spec(
-        qkvz,
-        conv_state,
-        conv_weight,
-        conv_bias,
-        spec_state_indices,
-        A_log,
-        dt_bias,
-        ba,
-        ssm_state,
-        output,
-        z_out,
-        token_indx,
-        num_accepted_tokens,
-        num_spec_decodes,
-        num_spec_tokens,
-        H,
-        HV,
-        K,
-        V,
-        scale,
-    )
-    return output

@@ -1,9 +1,11 @@
 """Few tokens times quantised weight matrices. The kernels are `csrc/gemm`."""
 
-import torch
 from torch import Tensor
 
+from .derived import operator
 
+
+@operator
 def esimd_gemm_fp8_pert(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
     """`output = weight_scale * (input @ weight.T)`, every E4M3 code exact.
 
@@ -12,10 +14,9 @@ def esimd_gemm_fp8_pert(input: Tensor, weight: Tensor, weight_scale: Tensor, out
     weight_scale: one fp32, [] or [1]
     output: [T, N] fp16, overwritten
     """
-    torch.ops.esimd_ops.esimd_gemm_fp8_pert(input, weight, weight_scale, output)
-    return output
 
 
+@operator
 def esimd_gemm_int4_pgrp(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
     """`output = input @ W.T` with `W[n, k] = half((u - 8) * weight_scale[n, k // 128])`.
 
@@ -24,10 +25,9 @@ def esimd_gemm_int4_pgrp(input: Tensor, weight: Tensor, weight_scale: Tensor, ou
     weight_scale: [N, K/128] fp16
     output: [T, N] fp16, overwritten
     """
-    torch.ops.esimd_ops.esimd_gemm_int4_pgrp(input, weight, weight_scale, output)
-    return output
 
 
+@operator
 def esimd_gemm_fp8_blockscale(
     input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, block_n: int, block_k: int
 ) -> Tensor:
@@ -39,5 +39,3 @@ def esimd_gemm_fp8_blockscale(
     output: [T, N] fp16, overwritten
     block_n, block_k: 128
     """
-    torch.ops.esimd_ops.esimd_gemm_fp8_blockscale(input, weight, weight_scale, output, block_n, block_k)
-    return output

@@ -1,9 +1,11 @@
 """One token times weight matrices, also several side by side. The kernels are `csrc/gemv`."""
 
-import torch
 from torch import Tensor
 
+from .derived import operator
 
+
+@operator
 def esimd_gemv_fp8_pern(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, N: int, K: int) -> Tensor:
     """`output = weight_scale * (input @ weight.T)`, subnormal codes of the weight read as zero.
 
@@ -13,10 +15,9 @@ def esimd_gemv_fp8_pern(input: Tensor, weight: Tensor, weight_scale: Tensor, out
     output: [1, N] fp16, overwritten
     N, K: the sizes of the weight
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_pern(input, weight, weight_scale, output, N, K)
-    return output
 
 
+@operator
 def esimd_gemv_fp8_pern_fused2(
     input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, N0: int, w1: Tensor, s1: Tensor, o1: Tensor, N1: int, K: int
 ) -> Tensor:
@@ -28,10 +29,9 @@ def esimd_gemv_fp8_pern_fused2(
     o: [1, N] fp16, all overwritten
     N, K: the sizes of each weight
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_pern_fused2(input, w0, s0, o0, N0, w1, s1, o1, N1, K)
-    return o0
 
 
+@operator
 def esimd_gemv_fp8_pern_fused3(
     input: Tensor,
     w0: Tensor,
@@ -56,10 +56,9 @@ def esimd_gemv_fp8_pern_fused3(
     o: [1, N] fp16, all overwritten
     N, K: the sizes of each weight
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_pern_fused3(input, w0, s0, o0, N0, w1, s1, o1, N1, w2, s2, o2, N2, K)
-    return o0
 
 
+@operator
 def esimd_gemv_fp8_pert(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
     """`output = weight_scale * (input @ weight.T)`, subnormal codes of the weight read as zero.
 
@@ -68,10 +67,9 @@ def esimd_gemv_fp8_pert(input: Tensor, weight: Tensor, weight_scale: Tensor, out
     weight_scale: one fp32, [] or [1]
     output: [1, N] fp16, overwritten
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_pert(input, weight, weight_scale, output)
-    return output
 
 
+@operator
 def esimd_gemv_fp8_pert_bmg(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
     """The same as esimd_gemv_fp8_pert; the original has a kernel tuned for Battlemage under this name.
 
@@ -80,10 +78,9 @@ def esimd_gemv_fp8_pert_bmg(input: Tensor, weight: Tensor, weight_scale: Tensor,
     weight_scale: one fp32, [] or [1]
     output: [1, N] fp16, overwritten
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_pert_bmg(input, weight, weight_scale, output)
-    return output
 
 
+@operator
 def esimd_gemv_fp8_pert_fused2(
     input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor
 ) -> Tensor:
@@ -94,10 +91,9 @@ def esimd_gemv_fp8_pert_fused2(
     s: one fp32 each, [] or [1]
     o: [1, N] fp16, all overwritten
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_pert_fused2(input, w0, s0, o0, w1, s1, o1)
-    return o0
 
 
+@operator
 def esimd_gemv_fp8_pert_fused3(
     input: Tensor,
     w0: Tensor,
@@ -117,10 +113,9 @@ def esimd_gemv_fp8_pert_fused3(
     s: one fp32 each, [] or [1]
     o: [1, N] fp16, all overwritten
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_pert_fused3(input, w0, s0, o0, w1, s1, o1, w2, s2, o2)
-    return o0
 
 
+@operator
 def esimd_gemv_fp8_blockscale_fused2(
     input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor, block_n: int, block_k: int
 ) -> Tensor:
@@ -132,10 +127,9 @@ def esimd_gemv_fp8_blockscale_fused2(
     o: [1, N] fp16, both overwritten
     block_n, block_k: 128
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_blockscale_fused2(input, w0, s0, o0, w1, s1, o1, block_n, block_k)
-    return o0
 
 
+@operator
 def esimd_gemv_fp8_blockscale_fp16_fused2(
     input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, o1: Tensor, block_n: int, block_k: int
 ) -> Tensor:
@@ -148,10 +142,9 @@ def esimd_gemv_fp8_blockscale_fp16_fused2(
     o0, o1: [1, N0], [1, N1] fp16, both overwritten
     block_n, block_k: 128
     """
-    torch.ops.esimd_ops.esimd_gemv_fp8_blockscale_fp16_fused2(input, w0, s0, o0, w1, o1, block_n, block_k)
-    return o0
 
 
+@operator
 def esimd_gemv_fp16(input: Tensor, weight: Tensor, output: Tensor) -> Tensor:
     """`output = input @ weight.T`.
 
@@ -159,10 +152,9 @@ def esimd_gemv_fp16(input: Tensor, weight: Tensor, output: Tensor) -> Tensor:
     weight: [N, K] fp16
     output: [T, N] fp16, overwritten
     """
-    torch.ops.esimd_ops.esimd_gemv_fp16(input, weight, output)
-    return output
 
 
+@operator
 def esimd_gemv_fp16_gelu_mul(input: Tensor, weight: Tensor, output: Tensor) -> Tensor:
     """`output = gelu_tanh(gate) * up`, where gate and up are `input @ weight.T` in halves, unrounded.
 
@@ -170,10 +162,9 @@ def esimd_gemv_fp16_gelu_mul(input: Tensor, weight: Tensor, output: Tensor) -> T
     weight: [2 N, K] fp16, the N rows of gate first
     output: [1, N] fp16, overwritten
     """
-    torch.ops.esimd_ops.esimd_gemv_fp16_gelu_mul(input, weight, output)
-    return output
 
 
+@operator
 def esimd_gemv_int4(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
     """`output = input @ W.T` with `W[n, k] = (u - 8) * weight_scale[n, k // 128]`.
 
@@ -182,10 +173,9 @@ def esimd_gemv_int4(input: Tensor, weight: Tensor, weight_scale: Tensor, output:
     weight_scale: [N, K/128] fp16
     output: [1, N] fp16, overwritten
     """
-    torch.ops.esimd_ops.esimd_gemv_int4(input, weight, weight_scale, output)
-    return output
 
 
+@operator
 def esimd_gemv_int4_fused2(
     input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor
 ) -> Tensor:
@@ -196,5 +186,3 @@ def esimd_gemv_int4_fused2(
     s: [N, K/128] fp16
     o: [1, N] fp16, both overwritten
     """
-    torch.ops.esimd_ops.esimd_gemv_int4_fused2(input, w0, s0, o0, w1, s1, o1)
-    return o0

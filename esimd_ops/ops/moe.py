@@ -1,9 +1,11 @@
 """Mixture of experts: routing, moving rows to their experts and back, grouped products. Kernels: `csrc/moe`."""
 
-import torch
 from torch import Tensor
 
+from .derived import operator
 
+
+@operator
 def esimd_moe_topk(router_logits: Tensor, top_values: Tensor, top_indices: Tensor, T: int) -> Tensor:
     """The 8 largest of `softmax(router_logits)`, descending, ties to the lowest index, divided by their sum.
     Returns top_values.
@@ -12,10 +14,9 @@ def esimd_moe_topk(router_logits: Tensor, top_values: Tensor, top_indices: Tenso
     top_values: [at least T, 8] fp16, the first T rows overwritten
     top_indices: like top_values, int32, the first T rows overwritten
     """
-    torch.ops.esimd_ops.esimd_moe_topk(router_logits, top_values, top_indices, T)
-    return top_values
 
 
+@operator
 def topk_v2(
     router_logits: Tensor, top_values: Tensor, top_indices: Tensor, T: int, num_experts: int, topk: int
 ) -> Tensor:
@@ -25,10 +26,9 @@ def topk_v2(
     top_values: [at least T, topk] fp16, the first T rows overwritten
     top_indices: like top_values, int32, the first T rows overwritten
     """
-    torch.ops.esimd_ops.topk_v2(router_logits, top_values, top_indices, T, num_experts, topk)
-    return top_values
 
 
+@operator
 def esimd_moe_scatter(
     hidden_states: Tensor,
     router_top_value: Tensor,
@@ -47,12 +47,9 @@ def esimd_moe_scatter(
     scattered_hidden: [at least total_expanded, K] fp16, the first total_expanded rows overwritten
     scattered_weights: [at least total_expanded] fp16, likewise
     """
-    torch.ops.esimd_ops.esimd_moe_scatter(
-        hidden_states, router_top_value, sorted_token_ids, scattered_hidden, scattered_weights, K, topk, total_expanded
-    )
-    return scattered_hidden
 
 
+@operator
 def esimd_moe_scatter_fused(
     hidden_states: Tensor,
     top_values: Tensor,
@@ -78,23 +75,9 @@ def esimd_moe_scatter_fused(
     expert_start: [num_experts + 1] int32, overwritten with where each expert's rows start
     max_tokens_out: [1] int32, overwritten with the largest number of rows of an expert
     """
-    torch.ops.esimd_ops.esimd_moe_scatter_fused(
-        hidden_states,
-        top_values,
-        top_indices,
-        scattered_hidden,
-        scattered_weights,
-        topk_ids,
-        expert_start,
-        max_tokens_out,
-        K,
-        topk,
-        T,
-        num_experts,
-    )
-    return scattered_hidden
 
 
+@operator
 def esimd_moe_gather(
     moe_output: Tensor, topk_ids: Tensor, scattered_weights: Tensor, final_hidden: Tensor, K: int, topk: int, T: int
 ) -> Tensor:
@@ -105,30 +88,27 @@ def esimd_moe_gather(
     scattered_weights: [rows] fp16
     final_hidden: [at least T, K] fp16, the first T rows overwritten
     """
-    torch.ops.esimd_ops.esimd_moe_gather(moe_output, topk_ids, scattered_weights, final_hidden, K, topk, T)
-    return final_hidden
 
 
+@operator
 def esimd_moe_silu_mul(input: Tensor, output: Tensor, N_gate_up: int, N_half: int, total_rows: int) -> Tensor:
     """`output = silu(gate) * up`.
 
     input: [at least total_rows, N_gate_up] fp16, the first N_half columns gate, the next N_half up
     output: [at least total_rows, N_half] fp16, the first total_rows rows overwritten
     """
-    torch.ops.esimd_ops.esimd_moe_silu_mul(input, output, N_gate_up, N_half, total_rows)
-    return output
 
 
+@operator
 def esimd_moe_gelu_tanh_mul(input: Tensor, output: Tensor, N_gate_up: int, N_half: int, total_rows: int) -> Tensor:
     """`output = gelu_tanh(gate) * up`.
 
     input: [at least total_rows, N_gate_up] fp16, the first N_half columns gate, the next N_half up
     output: [at least total_rows, N_half] fp16, the first total_rows rows overwritten
     """
-    torch.ops.esimd_ops.esimd_moe_gelu_tanh_mul(input, output, N_gate_up, N_half, total_rows)
-    return output
 
 
+@operator
 def esimd_moe_gemm_fp8(
     input: Tensor,
     weight: Tensor,
@@ -149,12 +129,9 @@ def esimd_moe_gemm_fp8(
     expert_idx: [num_experts + 1] int32, expert e owns rows expert_idx[e] to expert_idx[e + 1]
     max_tokens_per_expert: at least the largest number of rows of an expert
     """
-    torch.ops.esimd_ops.esimd_moe_gemm_fp8(
-        input, weight, scale, output, expert_idx, N, K, num_experts, max_tokens_per_expert
-    )
-    return output
 
 
+@operator
 def esimd_moe_gemm_fp8_pert(
     input: Tensor,
     weight: Tensor,
@@ -175,12 +152,9 @@ def esimd_moe_gemm_fp8_pert(
     expert_idx: [num_experts + 1] int32, expert e owns rows expert_idx[e] to expert_idx[e + 1]
     max_tokens_per_expert: at least the largest number of rows of an expert
     """
-    torch.ops.esimd_ops.esimd_moe_gemm_fp8_pert(
-        input, weight, scale, output, expert_idx, N, K, num_experts, max_tokens_per_expert
-    )
-    return output
 
 
+@operator
 def esimd_moe_gemm_fp8_blockscale(
     input: Tensor,
     weight: Tensor,
@@ -202,7 +176,3 @@ def esimd_moe_gemm_fp8_blockscale(
     expert_idx: [num_experts + 1] int32, expert e owns rows expert_idx[e] to expert_idx[e + 1]
     block_n, block_k: 128
     """
-    torch.ops.esimd_ops.esimd_moe_gemm_fp8_blockscale(
-        input, weight, weight_scale, output, expert_idx, N, K, num_experts, block_n, block_k
-    )
-    return output

@@ -1,9 +1,11 @@
 """RMSNorm, alone and with the additions around it; weights are used as they are, without +1. Kernels: `csrc/norm`."""
 
-import torch
 from torch import Tensor
 
+from .derived import operator
 
+
+@operator
 def esimd_rms_norm(input: Tensor, output: Tensor, weight: Tensor, eps: float) -> Tensor:
     """`output = input * inverse_rms(input) * weight`, every row.
 
@@ -12,10 +14,9 @@ def esimd_rms_norm(input: Tensor, output: Tensor, weight: Tensor, eps: float) ->
     weight: [K] fp16
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_rms_norm(input, output, weight, eps)
-    return output
 
 
+@operator
 def esimd_fused_add_rms_norm(hidden_states: Tensor, residual: Tensor, weight: Tensor, eps: float) -> Tensor:
     """`a = hidden_states + residual`, which is the new residual; `hidden_states = half(a) * inverse_rms(a) * weight`.
 
@@ -23,10 +24,9 @@ def esimd_fused_add_rms_norm(hidden_states: Tensor, residual: Tensor, weight: Te
     weight: [K] fp16
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_fused_add_rms_norm(hidden_states, residual, weight, eps)
-    return hidden_states
 
 
+@operator
 def esimd_fused_scaled_add_rms_norm(
     hidden_states: Tensor, residual: Tensor, weight: Tensor, eps: float, scalar: float
 ) -> Tensor:
@@ -36,10 +36,9 @@ def esimd_fused_scaled_add_rms_norm(
     weight: [K] fp16
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_fused_scaled_add_rms_norm(hidden_states, residual, weight, eps, scalar)
-    return hidden_states
 
 
+@operator
 def esimd_fused_add_rms_norm_batched(hidden_states: Tensor, residual: Tensor, weight: Tensor, eps: float) -> Tensor:
     """The same as esimd_fused_add_rms_norm; the original takes one row there and many here.
 
@@ -47,10 +46,9 @@ def esimd_fused_add_rms_norm_batched(hidden_states: Tensor, residual: Tensor, we
     weight: [K] fp16
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_fused_add_rms_norm_batched(hidden_states, residual, weight, eps)
-    return hidden_states
 
 
+@operator
 def esimd_rms_norm_gated(x: Tensor, z: Tensor, weight: Tensor, output: Tensor, eps: float) -> Tensor:
     """`output = x * inverse_rms(x) * weight * silu(z)`, every row.
 
@@ -59,10 +57,9 @@ def esimd_rms_norm_gated(x: Tensor, z: Tensor, weight: Tensor, output: Tensor, e
     output: like x, overwritten; may be x or z itself
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_rms_norm_gated(x, z, weight, output, eps)
-    return output
 
 
+@operator
 def esimd_norm_add_norm(
     h2_raw: Tensor, h1: Tensor, w1: Tensor, w2: Tensor, out: Tensor, eps1: float, eps2: float
 ) -> None:
@@ -74,9 +71,9 @@ def esimd_norm_add_norm(
     w1, w2: [K] fp16
     out: like h2_raw, overwritten; may be h2_raw itself
     """
-    torch.ops.esimd_ops.esimd_norm_add_norm(h2_raw, h1, w1, w2, out, eps1, eps2)
 
 
+@operator
 def esimd_accum_norm_add_norm(
     routed_output: Tensor, h1: Tensor, w1: Tensor, w2: Tensor, out: Tensor, top_k: int, eps1: float, eps2: float
 ) -> None:
@@ -87,4 +84,3 @@ def esimd_accum_norm_add_norm(
     w1, w2: [K] fp16
     out: [1, K] fp16, overwritten
     """
-    torch.ops.esimd_ops.esimd_accum_norm_add_norm(routed_output, h1, w1, w2, out, top_k, eps1, eps2)

@@ -1,9 +1,11 @@
 """One normalised token times weight matrices, the norm fused in front. The kernels are `csrc/gemv`."""
 
-import torch
 from torch import Tensor
 
+from .derived import operator
 
+
+@operator
 def esimd_resadd_norm_gemv_fp8_pert(
     hidden_states: Tensor,
     residual: Tensor,
@@ -26,12 +28,9 @@ def esimd_resadd_norm_gemv_fp8_pert(
     normed_out: [1, K] fp16, overwritten with y
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_resadd_norm_gemv_fp8_pert(
-        hidden_states, residual, norm_weight, gemv_weight, gemv_scale, output, normed_out, eps
-    )
-    return output
 
 
+@operator
 def esimd_resadd_norm_gemv_int4_pert(
     hidden_states: Tensor,
     residual: Tensor,
@@ -53,12 +52,9 @@ def esimd_resadd_norm_gemv_int4_pert(
     normed_out: [1, K] fp16, overwritten with the normalised sum
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_resadd_norm_gemv_int4_pert(
-        hidden_states, residual, norm_weight, gemv_weight, gemv_scale, output, normed_out, eps
-    )
-    return output
 
 
+@operator
 def esimd_resadd_norm_gemv2_fp8_pert(
     hidden_states: Tensor,
     residual: Tensor,
@@ -80,12 +76,9 @@ def esimd_resadd_norm_gemv2_fp8_pert(
     o: [1, N] fp16, both overwritten
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_resadd_norm_gemv2_fp8_pert(
-        hidden_states, residual, norm_weight, w0, s0, o0, w1, s1, o1, eps
-    )
-    return o0
 
 
+@operator
 def esimd_scaled_resadd_norm_gemv_fp8_pert(
     hidden_states: Tensor,
     residual: Tensor,
@@ -106,11 +99,9 @@ def esimd_scaled_resadd_norm_gemv_fp8_pert(
     qkv_out: [1, N] fp16, overwritten
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_scaled_resadd_norm_gemv_fp8_pert(
-        hidden_states, residual, norm_weight, qkv_weight, qkv_scale, qkv_out, eps, scalar
-    )
 
 
+@operator
 def esimd_norm_gemv_fp8_pert(
     x: Tensor,
     z: Tensor,
@@ -132,10 +123,9 @@ def esimd_norm_gemv_fp8_pert(
     output: N elements, fp16, overwritten
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_norm_gemv_fp8_pert(x, z, norm_weight, gemv_weight, gemv_scale, output, HV, V, eps)
-    return output
 
 
+@operator
 def esimd_norm_gemv_int4_pert(
     x: Tensor,
     z: Tensor,
@@ -156,10 +146,9 @@ def esimd_norm_gemv_int4_pert(
     output: N elements, fp16, overwritten
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_norm_gemv_int4_pert(x, z, norm_weight, gemv_weight, gemv_scale, output, HV, V, eps)
-    return output
 
 
+@operator
 def esimd_norm_gemv_fp8_blockscale(
     x: Tensor,
     z: Tensor,
@@ -180,10 +169,9 @@ def esimd_norm_gemv_fp8_blockscale(
     output: N elements, fp16, overwritten
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_norm_gemv_fp8_blockscale(x, z, norm_weight, gemv_weight, gemv_scale, output, HV, V, eps)
-    return output
 
 
+@operator
 def esimd_norm_gemv_norm_fp16(
     residual: Tensor,
     scale_with_root: Tensor,
@@ -203,6 +191,3 @@ def esimd_norm_gemv_norm_fp16(
     moe_input: [1, K] fp16, overwritten
     eps: inside the root
     """
-    torch.ops.esimd_ops.esimd_norm_gemv_norm_fp16(
-        residual, scale_with_root, proj_w, pre_ff_w, router_logits, moe_input, eps
-    )

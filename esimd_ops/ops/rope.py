@@ -1,9 +1,11 @@
 """Splitting a fused projection into heads, with norm and rotary embedding. The kernels are `csrc/rope`."""
 
-import torch
 from torch import Tensor
 
+from .derived import operator
 
+
+@operator
 def esimd_qkv_split_norm_rope(
     qkv_state: Tensor,
     q_out: Tensor,
@@ -33,23 +35,9 @@ def esimd_qkv_split_norm_rope(
     rotary_dim: 64 or 256, elements of a head that are rotated
     cos_sin_cache: [positions, rotary_dim] fp16, cosines then sines
     """
-    torch.ops.esimd_ops.esimd_qkv_split_norm_rope(
-        qkv_state,
-        q_out,
-        gate_out,
-        k_out,
-        v_out,
-        norm_wq,
-        norm_wk,
-        positions,
-        q_heads,
-        kv_heads,
-        attn_output_gate,
-        rotary_dim,
-        cos_sin_cache,
-    )
 
 
+@operator
 def esimd_qkv_split_norm_rope_v(
     qkv_state: Tensor,
     q_out: Tensor,
@@ -79,19 +67,3 @@ def esimd_qkv_split_norm_rope_v(
     rotary_dim: 64 or 256, elements of a head that are rotated
     cos_sin_cache: [positions, rotary_dim] fp16, cosines then sines
     """
-    torch.ops.esimd_ops.esimd_qkv_split_norm_rope_v(
-        qkv_state,
-        q_out,
-        gate_out,
-        k_out,
-        v_out,
-        norm_wq,
-        norm_wk,
-        norm_wv,
-        positions,
-        q_heads,
-        kv_heads,
-        attn_output_gate,
-        rotary_dim,
-        cos_sin_cache,
-    )

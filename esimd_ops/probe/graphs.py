@@ -56,9 +56,10 @@ def by_inductor(program: Callable[..., Any], inputs: list[Tensor], names: tuple[
 def _run(program: Callable[..., Any], inputs: list[Tensor], *, backend: Any) -> tuple[Tensor, ...]:
     torch._dynamo.reset()
     try:
-        return torch.compile(program, backend=backend, fullgraph=True)(*_copies(inputs))
+        results: tuple[Tensor, ...] = torch.compile(program, backend=backend, fullgraph=True)(*_copies(inputs))
     except RuntimeError as error:
         raise Refused(_reason(error)) from error
+    return results
 
 
 def _copies(inputs: list[Tensor]) -> list[Tensor]:

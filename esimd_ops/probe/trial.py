@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+from torch import Tensor
 
 from schema_patch.model import Effect
 
 from . import graphs, programs, replay
 from .order import Seen
-from .programs import Call
+from .programs import Call, Program
 
 INDUCTOR = (
     "buffer read",
@@ -23,7 +26,7 @@ def try_out(call: Call, other: Call | None, names: tuple[str, ...], device: str)
     names: the operator's, and its twin's where it has one.
     """
     inputs = [value.to(device) for value in call.tensors.values()]
-    moved = Call(call.op, {n: v.to(device) if isinstance(v, torch.Tensor) else v for n, v in call.arguments.items()},
+    moved = Call(call.op, {n: v.to(device) if isinstance(v, Tensor) else v for n, v in call.arguments.items()},
                  call.writes, call.returns)  # fmt: skip
     seen: list[Seen] = []
     for name, program in programs.build(moved).items():
@@ -42,7 +45,15 @@ def try_out(call: Call, other: Call | None, names: tuple[str, ...], device: str)
     return seen
 
 
-def _compiled(name, stage, compile_with, program, inputs, names, expected) -> Seen:  # type: ignore[no-untyped-def]
+def _compiled(
+    name: str,
+    stage: str,
+    compile_with: Callable[[Program, list[Tensor], tuple[str, ...]], graphs.Compiled],
+    program: Program,
+    inputs: list[Tensor],
+    names: tuple[str, ...],
+    expected: tuple[Tensor, ...],
+) -> Seen:
     try:
         compiled = compile_with(program, inputs, names)
     except graphs.Refused as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -110,11 +111,11 @@ def order_of(path: str, order: Order) -> Order:
     )
 
 
-def arguments(path: str) -> dict[str, object]:
+def arguments(path: str) -> dict[str, Any]:
     """The inputs of a case, as they were."""
     import torch
 
-    made: dict[str, object] = {}
+    made: dict[str, Any] = {}
     for item in read(path).inputs:
         if not item.dtype:
             made[item.name] = item.value
@@ -124,5 +125,5 @@ def arguments(path: str) -> dict[str, object]:
         extent = 1 + sum((n - 1) * s for n, s in zip(item.shape, item.stride, strict=True))
         memory = torch.zeros(extent, dtype=torch.uint8 if dtype.itemsize == 1 else dtype).view(dtype)
         made[item.name] = memory.as_strided(item.shape, item.stride)
-        made[item.name].copy_(dense)  # type: ignore[attr-defined]
+        made[item.name].copy_(dense)
     return made

@@ -1,4 +1,4 @@
-"""Gated delta net, one decoding step: causal convolution of width 4, then the gated delta rule. Contract section 3.11.
+"""Gated delta net, one decoding step: causal convolution of width 4, then the gated delta rule.
 
 H key heads and HV value heads of 128; channels are `dim = (2 H + HV) * 128`, in the order q heads, k heads, v heads.
 States live in pools of slots; an index names the slot of a sequence, a negative one none.

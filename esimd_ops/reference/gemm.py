@@ -1,4 +1,4 @@
-"""Products of few tokens with quantised weight matrices. Contract sections 3.8 to 3.10."""
+"""Products of few tokens with quantised weight matrices."""
 
 # ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch

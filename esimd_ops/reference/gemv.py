@@ -1,4 +1,4 @@
-"""Products of one token with weight matrices, fused side by side. Contract sections 3.1 to 3.3 and 3.10.
+"""Products of one token with weight matrices, fused side by side.
 
 One token of K elements, weights [N, K], outputs of N elements. Sums are of unrounded products; each output is rounded
 once.

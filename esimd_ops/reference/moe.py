@@ -1,6 +1,6 @@
 """Mixture of experts: routing, moving rows to their experts and back, activations, grouped products.
 
-Contract sections 3.12 to 3.14. E experts, T tokens, topk experts a token. Rows that an operator does not name keep what
+E experts, T tokens, topk experts a token. Rows that an operator does not name keep what
 they hold, so every output here starts as a copy.
 """
 

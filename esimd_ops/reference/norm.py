@@ -1,4 +1,4 @@
-"""RMSNorm, alone and with the additions around it. Contract section 3.6; weights are used as they are, without +1."""
+"""RMSNorm, alone and with the additions around it. Weights are used as they are, without +1."""
 
 # ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch

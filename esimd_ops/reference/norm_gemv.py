@@ -1,4 +1,4 @@
-"""Products of one normalised token with weight matrices: the norm is fused in front. Contract sections 3.4 to 3.6.
+"""Products of one normalised token with weight matrices: the norm is fused in front.
 
 The normalised token is used unrounded; where it is stored too, the stored copy is a by-product.
 """

@@ -1,4 +1,4 @@
-"""Quantising to int4. Contract section 3.15."""
+"""Quantising to int4."""
 
 # ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch

@@ -1,4 +1,4 @@
-"""Splitting a fused projection into heads, with norm and rotary embedding. Contract section 3.7.
+"""Splitting a fused projection into heads, with norm and rotary embedding.
 
 Heads have 256 elements. The norm's epsilon is 1e-6 and 1 is added to its weight, both fixed by the operator.
 """

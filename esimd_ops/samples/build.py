@@ -1,12 +1,12 @@
 """What samples are made of: activations, weights in each packing, and outputs filled with what no operator writes."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-Arguments = dict[str, object]
+Arguments = dict[str, Any]
 Sizes = tuple[int | str, ...]  # numbers, then perhaps the name of a variant
 Choices = dict[str, tuple[Callable[..., Arguments], tuple[Sizes, ...]]]  # how to make arguments, with which sizes
 

@@ -1,6 +1,6 @@
 """Which arguments the published library handles right: outside, it reads past the end, drops tails or races in silence.
 
-From contract sections 2.5 and 3. A check of somebody else's build keeps to this domain; the kernels of this kit compute
+The domains of docs/operators.md. A check of somebody else's build keeps to this domain; the kernels of this kit compute
 the formula outside it too, or refuse with the argument's name.
 """
 

@@ -152,3 +152,51 @@ def test_a_misaligned_packed_weight(ops):
     memory = torch.zeros(weight.numel() + 1, dtype=torch.uint8)
     arguments["weight"] = memory[1:].view(weight.shape)
     refused(ops, "esimd_gemv_int4", arguments, "weight", "a multiple of 4 bytes, found a view with storage offset 1")
+
+
+GDN = ("esimd_gdn_conv_fused", "esimd_gdn_conv_fused_seq")
+OUT_OF_RANGE = [  # operator, argument, where, value, what is expected
+    ("esimd_moe_gather", "topk_ids", 1, -1, "rows from 0 to"),
+    ("esimd_moe_gather", "topk_ids", -1, 2**31 - 1, "rows from 0 to"),
+    ("esimd_moe_scatter", "sorted_token_ids", 0, -(2**31), "choices from 0 to"),
+    ("esimd_moe_scatter_fused", "top_indices", 3, -1, "experts from 0 to"),
+    ("esimd_moe_scatter_fused", "top_indices", 2, 2**31 - 1, "experts from 0 to"),
+    *((name, "conv_state_indices", 0, 2**31 - 1, "slots up to") for name in GDN),
+    *((name, "ssm_state_indices", 1, 1000, "slots up to") for name in GDN),
+    ("esimd_gdn_conv_fused_seq_spec", "spec_state_indices", 1, 1000, "slots up to"),
+    ("esimd_gdn_conv_fused_seq_spec", "token_indx", 1, -1, "rows from 0 to"),
+    ("esimd_gdn_conv_fused_seq_spec", "num_accepted_tokens", 0, 1000, "counts from 0 to"),
+    ("esimd_gdn_conv_fused_seq_spec", "num_accepted_tokens", 0, -1, "counts from 0 to"),
+    ("esimd_qkv_split_norm_rope", "positions", 0, -1, "positions from 0 to"),
+    ("esimd_qkv_split_norm_rope_v", "positions", -1, 2**31 - 1, "positions from 0 to"),
+    ("esimd_moe_gemm_fp8", "expert_idx", 0, -1, "rows that do not fall, from 0 to"),
+    ("esimd_moe_gemm_fp8_pert", "expert_idx", -1, 2**31 - 1, "rows that do not fall, from 0 to"),
+    ("esimd_moe_gemm_fp8_blockscale", "expert_idx", 1, 2**30, "rows that do not fall, from 0 to"),
+]
+
+
+@pytest.mark.parametrize(("operator", "name", "at", "value", "expected"), OUT_OF_RANGE)
+def test_an_index_out_of_range(ops, operator, name, at, value, expected):
+    arguments = samples.make(operator).arguments
+    flat = arguments[name].view(-1)
+    at %= len(flat)
+    flat[at] = value
+    place = [int(n) for n in torch.unravel_index(torch.tensor(at), arguments[name].shape)]
+    refused(ops, operator, arguments, name, rf"{expected} \d+, found {value} at \[.*\b{place[-1]}\]")
+
+
+def test_starts_that_fall(ops):
+    arguments = samples.make("esimd_moe_gemm_fp8").arguments
+    arguments["expert_idx"][2] = arguments["expert_idx"][1] - 1
+    refused(ops, "esimd_moe_gemm_fp8", arguments, "expert_idx", r"do not fall, from 0 to \d+, found \d+ at \[2\]")
+
+
+@pytest.mark.parametrize(("operator", "name", "rows"), [("esimd_moe_gather", "topk_ids", "T")])
+def test_what_is_past_the_rows_asked_for_is_not_looked_at(ops, operator, name, rows):
+    arguments = samples.make(operator).arguments
+    expected = samples.make(operator).arguments
+    more = torch.full((3, arguments[name].shape[1]), -1, dtype=torch.int32)
+    arguments[name] = torch.cat((arguments[name], more))
+    getattr(ops, operator)(*arguments.values())
+    getattr(ops, operator)(*expected.values())
+    assert torch.equal(arguments["final_hidden"], expected["final_hidden"])

@@ -84,7 +84,8 @@ def machine(base: Path) -> dict[str, str]:
 def build(base: Path, sycl_home: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     tree = base / "tree"
     shutil.copytree(ROOT / "csrc", tree / "csrc")
-    shutil.copytree(ROOT / "schema_patch", tree / "schema_patch", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("schema_patch", "esimd_ops/ops"):
+        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "setup.py", tree)
     child = Path(__file__).with_name("xpu_child.py")
     argv = [sys.executable, child, tree / "setup.py", sycl_home]
@@ -113,9 +114,8 @@ def sources(commands: list[list[str]]) -> list[str]:
 
 def test_each_source_goes_to_its_compiler(built: Path) -> None:
     assert sources(recorded(built / "tools", "icpx")) == DEVICE_SIDE
-    assert sources(recorded(built / "tools", "c++")) == [
-        path for path in HOST_SIDE if path != "csrc/kernel_sources.cpp"
-    ]
+    expected = [path for path in HOST_SIDE if path != "csrc/kernel_sources.cpp"]
+    assert sources(recorded(built / "tools", "c++")) == ["build/registration.cpp", *expected]
 
 
 def test_how_a_kernel_source_is_compiled(built: Path) -> None:

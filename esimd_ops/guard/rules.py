@@ -2,9 +2,8 @@
 
 Two of torch's modes are told. Under functionalization (FunctionalTensorMode) the twin is traced for the operator; what
 is an argument is handed back as the argument itself. On fake tensors (FakeTensorMode) a result that is an argument is
-that argument, whatever fake is registered, by whom and when; and a write is counted in the tensor's version, as torch
-does for a declared one, by which higher-order operators see that their operands are written. For what reads schemas in
-Python (dead code elimination is one) the operator shows its true one meanwhile. Eager calls meet none of this.
+that argument, whatever fake is registered, by whom and when. For what reads schemas in Python (dead code elimination,
+the checks of higher-order operators) the operator shows its true one meanwhile. Eager calls meet none of this.
 """
 
 from __future__ import annotations
@@ -99,10 +98,6 @@ class Call:
         position = self.positions[name]
         return args[position] if position < len(args) else kwargs.get(name)
 
-    def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
-        for name in self.decision.writes:
-            yield from _tensors(self.argument(name, args, kwargs))
-
     def back(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments that are handed back, by name; without those that the call leaves out."""
         named = {result: self.argument(result, args, kwargs) for result in self.decision.results if is_argument(result)}
@@ -160,9 +155,6 @@ def _fake(call: Call) -> Rule:
             parts = found if len(results) > 1 else (found,)
             new = [part for part, result in zip(parts, results, strict=True) if result not in back]
             new = new[0] if len(new) == 1 else new
-        for tensor in call.written(args, kwargs):
-            if not tensor.is_inference():
-                torch.autograd.graph.increment_version(tensor)
         return call.merged(back, new)
 
     return rule

@@ -30,8 +30,9 @@ def ways(library: torch.library.Library) -> dict[str, Callable[[Tensor, float], 
     """The same operator, called in different ways."""
     for name in ("python", "cpp"):
         library.define(f"{name}(Tensor(a!) self, Scalar value) -> ()")
-    library.impl("python", python_twin(OP, clone=False), "CompositeExplicitAutograd")
-    native.load().implement_twin("guard_cost::cpp", "aten::fill_", "Scalar", False)
+    library.impl("python", python_twin(OP, ["DROP"]), "CompositeExplicitAutograd")
+    extension = native.load()
+    extension.implement_twin("guard_cost::cpp", "aten::fill_", "Scalar", [extension.Result.DROP])
 
     @torch.library.custom_op("guard_cost::wrapper", mutates_args=("self",))
     def wrapper(self: Tensor, value: float) -> None:

@@ -25,10 +25,10 @@ PYBIND11_MODULE(_C, module) {
       "Facts of the device that runs the kernels, as a dict.");
   module.def("kernels", &esimd_ops::kernel_facts,
              "Kernels this process has used, with the seconds each took to compile or to read from the cache.");
-  module.def(
-      "implement_twin",
-      [](const std::string& twin, const std::string& op, const std::string& overload, bool clone) {
-        esimd_ops::implement_twin(twin, op, overload, clone ? esimd_ops::Results::kClone : esimd_ops::Results::kDrop);
-      },
-      "Implements the operator `twin`, which is defined, by a call of `op`; its results are cloned, or dropped.");
+  pybind11::enum_<esimd_ops::Result>(module, "Result", "What becomes of a result of the operator that a twin calls.")
+      .value("DROP", esimd_ops::Result::kDrop)
+      .value("KEEP", esimd_ops::Result::kKeep)
+      .value("CLONE", esimd_ops::Result::kClone);
+  module.def("implement_twin", &esimd_ops::implement_twin,
+             "Implements the operator `twin`, which is defined, by a call of `op`; says what becomes of each result.");
 }

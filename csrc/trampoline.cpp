@@ -4,37 +4,43 @@
 #include <torch/library.h>
 
 #include <memory>
+#include <utility>
 
 namespace esimd_ops {
 namespace {
 
 class Trampoline final : public c10::OperatorKernel {
  public:
-  Trampoline(c10::OperatorHandle op, Results results) : op_(std::move(op)), results_(results) {}
+  Trampoline(c10::OperatorHandle op, std::vector<Result> results) : op_(std::move(op)), results_(std::move(results)) {}
 
   void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
     op_.callBoxed(stack);
-    const size_t count = op_.schema().returns().size();
-    if (results_ == Results::kDrop) {
-      torch::jit::drop(*stack, count);
-      return;
+    const size_t first = stack->size() - results_.size();
+    size_t next = first;
+    for (size_t i = 0; i < results_.size(); ++i) {
+      if (results_[i] == Result::kDrop) continue;
+      c10::IValue& value = (*stack)[first + i];
+      (*stack)[next++] = results_[i] == Result::kClone ? c10::IValue(value.toTensor().clone()) : std::move(value);
     }
-    for (size_t i = stack->size() - count; i < stack->size(); ++i) (*stack)[i] = (*stack)[i].toTensor().clone();
+    stack->resize(next);
   }
 
  private:
   c10::OperatorHandle op_;
-  Results results_;
+  std::vector<Result> results_;
 };
 
 }  // namespace
 
-void implement_twin(const std::string& twin, const std::string& op, const std::string& overload, Results results) {
+void implement_twin(const std::string& twin, const std::string& op, const std::string& overload,
+                    std::vector<Result> results) {
   const size_t colons = twin.find("::");
   TORCH_CHECK(colons != std::string::npos, "expected namespace::name, found ", twin);
   const c10::OperatorHandle handle = c10::Dispatcher::singleton().findSchemaOrThrow(op.c_str(), overload.c_str());
+  TORCH_CHECK(handle.schema().returns().size() == results.size(), op, " returns ", handle.schema().returns().size(),
+              " values, ", results.size(), " are described");
   auto* library = new torch::Library(torch::Library::FRAGMENT, twin.substr(0, colons), std::nullopt, __FILE__, __LINE__);
-  auto kernel = std::make_unique<Trampoline>(handle, results);
+  auto kernel = std::make_unique<Trampoline>(handle, std::move(results));
   library->impl(twin.substr(colons + 2).c_str(),
                 torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
                                 torch::CppFunction::makeFromBoxedFunctor(std::move(kernel))));

@@ -1,7 +1,7 @@
 """The kit in a vLLM process: an entry point of the group `vllm.general_plugins`, which every worker calls at start.
 
 Installing the kit into a serving image and restarting is the whole fix. Does nothing, and says nothing, where the
-operators are not there; they may also come later, when a model is imported.
+operators are not there; they may also come later, when a model is imported. SCHEMA_KIT_GUARD=0 leaves the guard off.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ log = logging.getLogger("vllm.schema_kit")
 
 
 def register() -> None:
-    """Guards the operators of the table in this process, and says so in vLLM's log: one line for each library.
+    """Guards the operators of the tables in this process, and says so in vLLM's log: one line for each library.
 
     What cannot be guarded is an error in the log, not the end of a server that may not use it.
     """
@@ -25,7 +25,8 @@ def register() -> None:
     from .graphs import live
 
     try:
-        guard.enable(tell=_tell)
+        if guard.enable(tell=_tell).off:
+            _tell("the guard is off, as SCHEMA_KIT_GUARD says")
     except guard.GuardError as error:
         log.error("schema-kit: %s", error)
     live.start_if_asked(table.everything().all_namespaces)

@@ -39,7 +39,8 @@ class Edit:
 class Effect:
     """What an operator really does: the arguments it writes, in order, and what it returns.
 
-    `returns` is the name of an argument, or one of NOT_ARGUMENTS; "unknown" where only the writes are known.
+    `returns` is the name of an argument, one of NOT_ARGUMENTS, or "private buffer of N" for a ring of N; "unknown" where
+    only the writes are known. One word for all results, or one for each: "out, fresh".
     """
 
     NOT_ARGUMENTS: ClassVar[frozenset[str]] = frozenset({"nothing", "fresh", "private buffer", "unknown"})
@@ -50,8 +51,27 @@ class Effect:
     evidence: str
 
     @property
+    def results(self) -> tuple[str, ...]:
+        """What is said of each result; a single word is said of all."""
+        return tuple(part.strip() for part in self.returns.split(","))
+
+    @property
     def returned_argument(self) -> str | None:
-        return None if self.returns in self.NOT_ARGUMENTS else self.returns
+        """The argument that every result is."""
+        return self.returns if len(self.results) == 1 and is_argument(self.returns) else None
+
+
+def is_argument(result: str) -> bool:
+    """Whether this word of `Effect.returns` names an argument."""
+    return result not in Effect.NOT_ARGUMENTS and not buffers_kept(result)
+
+
+def buffers_kept(result: str) -> int:
+    """How many buffers an operator keeps whose result is said to be this; 0 for any other result."""
+    kind, _, count = result.partition(" of ")
+    if kind != "private buffer":
+        return 0
+    return int(count or 1) if count.isdecimal() or not count else 0
 
 
 class Severity(str, Enum):

@@ -3,41 +3,45 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from schema_patch.model import Effect
+from esimd_ops import environment
 from schema_patch.schemas import grammar
-from schema_patch.schemas import table as tables
-from schema_patch.schemas.grammar import Schema
+from schema_patch.schemas.table import Table
 
-from . import cache_key, fakes, late, twins
+from . import cache_key, late, rules
 from .decide import Action, Decision, GuardError, decide
+from .known import Known, from_text, of_caller, to_text
 
-EffectOf = Callable[[Schema], Effect | None]
+log = logging.getLogger("esimd_ops.guard")
 _lock = threading.RLock()
-_effects: dict[str, EffectOf] = {}  # by namespace
+_known: dict[str, Known] = {}  # by namespace
 _decisions: dict[str, Decision] = {}  # by operator
 _tellers: list[Callable[[str], None]] = []
 
 
 @dataclass(frozen=True)
 class Guard:
-    """What the guard did, operator by operator; prints as one line each."""
+    """What the guard did, operator by operator; prints as one line each. `off`: the environment forbids it."""
 
     decisions: tuple[Decision, ...]
     pending: tuple[str, ...] = field(default=())  # namespaces without an operator so far
+    off: bool = False
 
     @property
     def guarded(self) -> tuple[Decision, ...]:
         return tuple(d for d in self.decisions if d.action in (Action.GUARDED, Action.CLONED))
 
     def __str__(self) -> str:
-        lines = [str(decision) for decision in self.decisions]
+        lines = [f"off: {environment.GUARD}=0"] if self.off else []
+        lines += [str(decision) for decision in self.decisions]
         lines += [f"{namespace}: no operators yet; they are guarded when they are loaded" for namespace in self.pending]
         return "\n".join(lines)
 
@@ -45,85 +49,114 @@ class Guard:
 def enable(
     namespace: str | Iterable[str] | None = None,
     *,
-    table: tables.Table | None = None,
-    writes: Mapping[str, Iterable[str]] | None = None,
-    returns: Mapping[str, str] | None = None,
+    table: Table | None = None,
+    writes: Mapping[str, str | Iterable[str]] | None = None,
+    returns: Mapping[str, str | Iterable[str]] | None = None,
     infer: bool = False,
-    samples: Mapping[str, tuple[Any, ...]] | None = None,
+    samples: Mapping[str, Any] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Guard:
     """Makes the operators of these namespaces right under torch.compile. May be called again, also before they exist.
 
-    namespace: one or several; by default all that the operator table names.
-    table: what each operator does; by default the tables that ship with the kit.
-    writes: for a library that the table does not know: operator -> names of the arguments that it writes.
-    returns: operator -> the argument that it hands back, "fresh", or "private buffer" for a tensor that it keeps. Where
-        an operator of `writes` returns a tensor and this says nothing, its result is cloned: always right, one copy.
-    infer: find the written arguments of other operators by running each once on `samples` (operator -> arguments),
-        whose outputs hold what the operator would not write.
+    namespace: one or several; by default all that the operator tables name.
+    table: what each operator does; by default the tables that SCHEMA_KIT_TABLE names and those that ship with the kit.
+    writes: for a library that no table knows: operator -> the argument that it writes, or several. What its schema
+        declares is written too, whatever is said here.
+    returns: operator -> what it returns: the name of an argument, "fresh", "private buffer" for a tensor that it keeps
+        ("private buffer of 4" for a ring of four); for several results one word for all, or one for each. An operator
+        that writes and returns a tensor of which nothing is said is refused when it is traced.
+    infer: find the written arguments of other operators by running each on `samples` (operator -> a tuple of arguments,
+        or a dict by name), in copies whose buffers are poisoned. A sample that fails is warned of and passed over.
     tell: called with one line for each library whose operators are guarded, now or when it is loaded.
 
-    Raises GuardError for an operator of `writes` that does not exist, and where nothing is known of any operator of a
-    namespace. Warns where torch.compile has already compiled: those graphs stay as they are.
+    What is said of an operator replaces what was said of it before. Raises GuardError for an operator of `writes` that
+    does not exist, where nothing is known of any operator of a namespace, and where an operator was traced as something
+    else already. Warns where torch.compile has compiled before. Does nothing where SCHEMA_KIT_GUARD=0.
     """
-    known = table or tables.everything()
-    names = _namespaces(namespace, known, writes)
+    if environment.guard_is_off():
+        return Guard((), off=True)
+    names = _namespaces(namespace, table, writes, returns)
+    words = of_caller(names, writes or {}, returns or {})
     with _lock:
         if tell is not None and tell not in _tellers:
             _tellers.append(tell)
         _warn_if_compiled()
-        given = _given(names, writes, returns)
         if infer:
             from . import infer as inference
 
-            given.update(inference.effects(names, samples or {}, skip=given))
+            words = {**inference.effects(names, samples or {}, skip=words), **words}
+        tables = (table,) if table else environment.operator_tables()
         for name in names:
-            _effects[name] = _effect_of(
-                known, {op: e for (space, op), e in given.items() if space == name}, _effects.get(name)
-            )
-            _guard(name)
-            late.watch(name, _guard)
+            said = {op: effect for (space, op), effect in words.items() if space == name}
+            _start(name, _known.get(name, Known()).extended(said, tables))
         cache_key.follow(digest)
         result = status(names)
-        missing = [f"{space}::{op}" for space, op in given if f"{space}::{op}" not in _decisions]
-        if raw := [op for op in missing if _is_raw_function(op)]:
-            raise GuardError(
-                f"{', '.join(raw)}: a function of an extension module, no operator: torch.compile cannot see what "
-                "it writes, and no rule can be put in its place. Register it with TORCH_LIBRARY, or call it in a "
-                "function under torch.compiler.disable"
-            )
-        if missing and not result.pending:
-            raise GuardError(f"no operator {', '.join(missing)} is registered")
-        unknown = [d for d in result.decisions if d.action is Action.UNKNOWN]
-        if unknown and len(unknown) == len(result.decisions):
-            raise GuardError(f"nothing is known of any operator of {', '.join(names)}: {unknown[0]}")
+        _check(words, names, result)
         return result
 
 
+def _start(namespace: str, known: Known) -> None:
+    _known[namespace] = known
+    _guard(namespace, again=True)
+    late.watch(namespace, _guard)
+    environment.hand_down(to_text(_known, environment.operator_tables()))
+
+
+@contextmanager
+def enabled(namespace: str | Iterable[str] | None = None, **options: Any) -> Iterator[Guard]:
+    """`enable` for the length of a block, for tests: what was compiled before and within it is forgotten with it."""
+    import torch
+
+    before = dict(_known)
+    torch._dynamo.reset()
+    _forget_compilations()
+    try:
+        yield enable(namespace, **options)
+    finally:
+        tellers = list(_tellers)
+        disable()
+        torch._dynamo.reset()
+        _forget_compilations()
+        _tellers.extend(tellers)
+        for name, known in before.items():
+            _start(name, known)
+
+
+def inherit(text: str) -> Guard:
+    """Guards what the parent of this process had guarded."""
+    if environment.guard_is_off():
+        return Guard((), off=True)
+    with _lock:
+        for name, known in from_text(text, environment.operator_tables()).items():
+            _start(name, known)
+        return status()
+
+
 def disable() -> tuple[str, ...]:
-    """Takes every rule and fake away. Returns the operators concerned.
+    """Takes every rule away. Returns the operators concerned.
 
     Graphs compiled meanwhile keep calling the twins, which is right; torch._dynamo.reset() has them compiled anew.
     """
     with _lock:
         undone = tuple(_decisions)
-        for decision in _decisions.values():
-            twins.uninstall(decision)
-        for namespace in tuple(_effects):
+        for op in undone:
+            rules.uninstall(op)
+        for namespace in tuple(_known):
             late.unwatch(namespace)
         _decisions.clear()
-        _effects.clear()
+        _known.clear()
         _tellers.clear()
         cache_key.set_tag(None)
+        environment.hand_down(None)
         return undone
 
 
 def status(namespaces: Iterable[str] | None = None) -> Guard:
     """What the guard has done so far."""
-    names = tuple(_effects) if namespaces is None else tuple(namespaces)
+    names = tuple(_known) if namespaces is None else tuple(namespaces)
     found = tuple(d for op, d in sorted(_decisions.items()) if op.partition("::")[0] in names)
     empty = tuple(name for name in names if not any(d.op.startswith(f"{name}::") for d in found))
-    return Guard(found, empty)
+    return Guard(found, empty, environment.guard_is_off())
 
 
 def digest() -> str | None:
@@ -134,66 +167,84 @@ def digest() -> str | None:
     """
     with _lock:
         # Once more after any: a twin in C++ loads the kit's own operators.
-        while any(_guard(namespace) for namespace in tuple(_effects)):
+        while any(_guard(namespace) for namespace in tuple(_known)):
             pass
         return _digest()
 
 
 def _digest() -> str | None:
     known = [d for d in _decisions.values() if d.action is not Action.UNKNOWN]
-    return cache_key.digest(f"{d.action.value} {d.schema} {d.twin}" for d in known) if known else None
+    return cache_key.digest(d.key for d in known) if known else None
 
 
-def _guard(namespace: str) -> bool:
-    """Guards the operators of a namespace that are registered and were not seen before. Were there any?"""
+def _guard(namespace: str, again: bool = False) -> bool:
+    """Guards the operators of a namespace that were not seen before; `again`: or of which more is known. Were there any?"""
     with _lock, late.paused():  # installing binds operators, which would lead here again
         new: list[Decision] = []
         for registered in late.registered(namespace):
             op = f"{registered.name}.{registered.overload_name}" if registered.overload_name else registered.name
             before = _decisions.get(op)
-            if before is not None and before.action is not Action.UNKNOWN:
+            if before is not None and before.action is not Action.UNKNOWN and not again:
                 continue
-            parsed = grammar.parse(str(registered))
-            decision = decide(parsed, _effects[namespace](parsed))
-            if decision == before:
-                continue
-            if decision.action is Action.NOTHING and fakes.existing(op) == "none" and all(decision.returns):
-                decision = replace(decision, action=Action.FAKE)
-            _decisions[op] = twins.install(decision)
-            new.append(_decisions[op])
+            decision = _decision(op, grammar.parse(str(registered)), _known[namespace])
+            if decision != before:
+                _replace(before, decision)
+                new.append(decision)
         if new:
             cache_key.set_tag(_digest())
             _tell(namespace, new)
         return bool(new)
 
 
+def _decision(op: str, schema: grammar.Schema, known: Known) -> Decision:
+    decision = decide(schema, known.effect(schema))
+    if decision.action is Action.NOTHING and not decision.results and not rules.has_fake(op):
+        return replace(decision, action=Action.FAKE)
+    if decision.action in (Action.GUARDED, Action.CLONED) and rules.taken(op):
+        reason = "another functionalization rule is registered for it"
+        return replace(decision, action=Action.REFUSED, reason=reason)
+    return decision
+
+
+def _replace(before: Decision | None, decision: Decision) -> None:
+    if before is not None:
+        if rules.was_traced(before.op):
+            raise GuardError(
+                f"{before.op} is in a graph already, as {before.twin}: that graph would stay as it is. Call "
+                "guard.disable() and torch._dynamo.reset() before you tell something else of it"
+            )
+        rules.uninstall(before.op)
+    if not (decision.action is Action.REFUSED and rules.taken(decision.op)):
+        rules.install(decision)
+    _decisions[decision.op] = decision
+
+
 def _tell(namespace: str, new: list[Decision]) -> None:
     guarded, refused = len(Guard(tuple(new)).guarded), [d.op for d in new if d.action is Action.REFUSED]
     if guarded or refused:
         line = f"{namespace}: {guarded} operators guarded under torch.compile"
+        line += f", refused: {', '.join(refused)}" if refused else ""
+        log.info(line)
         for tell in _tellers:
-            tell(line + (f", refused: {', '.join(refused)}" if refused else ""))
+            tell(line)
 
 
-def _effect_of(known: tables.Table, given: Mapping[str, Effect], before: EffectOf | None) -> EffectOf:
-    def effect(schema: Schema) -> Effect | None:
-        found = given.get(schema.op) or known.effect(schema)
-        return found or (before(schema) if before else None)
-
-    return effect
-
-
-def _given(
-    names: tuple[str, ...], writes: Mapping[str, Iterable[str]] | None, returns: Mapping[str, str] | None
-) -> dict[tuple[str, str], Effect]:
-    """What the caller says of operators, keyed by namespace and name; an operator may be named with its namespace."""
-    found: dict[tuple[str, str], Effect] = {}
-    for op in {**(writes or {}), **(returns or {})}:
-        namespace, _, name = op.rpartition("::")
-        for space in [namespace] if namespace else names:
-            written = tuple((writes or {}).get(op, ()))
-            found[space, name] = Effect(name, written, (returns or {}).get(op, "unknown"), "the caller")
-    return found
+def _check(words: Mapping[tuple[str, str], Any], names: tuple[str, ...], result: Guard) -> None:
+    """Raises GuardError for what was said of operators that are not there, and where nothing is known of any."""
+    missing = [f"{space}::{op}" for space, op in words if f"{space}::{op}" not in _decisions]
+    if raw := [op for op in missing if _is_raw_function(op)]:
+        raise GuardError(
+            f"{', '.join(raw)}: a function of an extension module, no operator: torch.compile cannot see what "
+            "it writes, and no rule can be put in its place. Register it with TORCH_LIBRARY, or call it in a "
+            "function under torch.compiler.disable"
+        )
+    if strange := [op for op in missing if op.partition("::")[0] not in names]:
+        raise GuardError(f"{', '.join(strange)}: not of the namespaces that are guarded, {', '.join(names)}")
+    if missing := [op for op in missing if op.partition("::")[0] not in result.pending]:
+        raise GuardError(f"no operator {', '.join(missing)} is registered")
+    unknown = [d for d in result.decisions if d.action is Action.UNKNOWN]
+    if unknown and len(unknown) == len(result.decisions):
+        raise GuardError(f"nothing is known of any operator of {', '.join(names)}: {unknown[0]}")
 
 
 def _is_raw_function(op: str) -> bool:
@@ -203,13 +254,14 @@ def _is_raw_function(op: str) -> bool:
 
 
 def _namespaces(
-    namespace: str | Iterable[str] | None, known: tables.Table, writes: Mapping[str, Iterable[str]] | None
+    namespace: str | Iterable[str] | None, table: Table | None, *words: Mapping[str, Any] | None
 ) -> tuple[str, ...]:
     if namespace is None:
-        if writes:
+        if any(words):
             raise GuardError("writes= needs the namespace of the operators: enable('mylib', writes=...)")
-        return known.all_namespaces
-    return (namespace,) if isinstance(namespace, str) else tuple(namespace)
+        tables = (table,) if table else environment.operator_tables()
+        return tuple(dict.fromkeys(space for each in tables for space in each.all_namespaces))
+    return (namespace,) if isinstance(namespace, str) else tuple(dict.fromkeys(namespace))
 
 
 def _warn_if_compiled() -> None:
@@ -217,3 +269,10 @@ def _warn_if_compiled() -> None:
     if dynamo is not None and dynamo.counters["frames"]["total"]:
         message = "torch.compile has compiled before the guard was enabled: those graphs stay as they are; "
         warnings.warn(message + "call torch._dynamo.reset()", stacklevel=3)
+
+
+def _forget_compilations() -> None:
+    """What `_warn_if_compiled` counts; the graphs themselves are gone."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None:
+        dynamo.counters["frames"].clear()

@@ -1,11 +1,14 @@
-"""Finds out what an unknown operator does by running it once on arguments that the caller gives. Registers nothing.
+"""Finds out what unknown operators do by running each on arguments that the caller gives. Registers nothing.
 
-A write shows only where it changes something: the caller poisons every buffer that the operator may write.
+An operator is run on copies of its sample, and again for each tensor in it with that tensor's contents replaced: a
+buffer that already held the answer is then seen to be written, too. Integers are only put in another order, since an
+index beyond its table may end the process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -15,57 +18,143 @@ from schema_patch.schemas import grammar
 
 from . import late
 from .decide import GuardError
+from .twins import overload
 
-RUNS = 6  # results held at once: more than the rings of four buffers that libraries keep
+RUNS = 9  # results held at once: more than the rings of four or eight buffers that libraries keep
+# What an operator raises on arguments that it does not take.
+TROUBLE = (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AssertionError, AttributeError)
+Arguments = dict[str, Any]
 
 
 def effects(
-    namespaces: Collection[str], samples: Mapping[str, tuple[Any, ...]], skip: Collection[tuple[str, str]] = ()
+    namespaces: Collection[str], samples: Mapping[str, Any], skip: Collection[tuple[str, str]] = ()
 ) -> dict[tuple[str, str], Effect]:
-    """The effect of each operator in `samples` (name, or namespace::name -> arguments). Raises GuardError."""
+    """The effect of each operator in `samples`: name or namespace::name, with its overload -> a tuple of arguments, or
+    a dict by name. A sample of which nothing can be learnt is warned of; where it is so of all, GuardError."""
     found: dict[tuple[str, str], Effect] = {}
-    for op, args in samples.items():
+    failed: list[str] = []
+    for op, sample in samples.items():
         space, _, name = op.rpartition("::")
-        places = [
-            n for n in ([space] if space else namespaces) if any(s.name == f"{n}::{name}" for s in late.registered(n))
-        ]
+        places = [each for each in ([space] if space else namespaces) if _is_registered(each, name)]
         if not places:
-            raise GuardError(f"infer: no operator {op} is registered in {', '.join(namespaces)}")
+            failed.append(f"no operator {op} is registered in {', '.join(namespaces)}")
         for place in places:
-            if (place, name) not in skip:
-                found[place, name] = effect(getattr(getattr(torch.ops, place), name).default, args)
+            if (place, name) in skip:
+                continue
+            try:
+                found[place, name] = effect(overload(f"{place}::{name}"), sample)
+            except GuardError as error:
+                failed.append(str(error))
+    if failed and not found:
+        raise GuardError(f"infer: {'; '.join(failed)}")
+    for reason in failed:
+        warnings.warn(f"infer: {reason}; what it does stays unknown", stacklevel=4)
     return found
 
 
-def effect(op: torch._ops.OpOverload, args: tuple[Any, ...]) -> Effect:
-    """Runs the operator on copies of `args` and looks at every bit before and after."""
+def effect(op: torch._ops.OpOverload, sample: Any) -> Effect:
+    """Runs the operator on copies of its sample and looks at every bit before and after. Raises GuardError."""
     parsed = grammar.parse(str(op._schema))
+    arguments = _by_name(op, parsed, sample)
+    try:
+        with torch.no_grad():
+            written, results = _run(op, parsed, arguments)
+            for name in arguments:
+                for other in _replaced(arguments[name]) if name not in written else ():
+                    written |= _written_if_it_runs(op, parsed, {**arguments, name: other})
+            words = tuple(_which(value, results.copies, str(op)) for value in results.values)
+            said = _kept_or_fresh(op, parsed, arguments, words)
+    except TROUBLE as error:
+        raise GuardError(f"{op} cannot be run on its sample: {type(error).__name__}: {error}") from error
+    left_out = [a.name for a in parsed.args if a.type.is_tensor and arguments.get(a.name) is None]
+    if left_out:
+        warnings.warn(f"infer: {op}: its sample leaves out {', '.join(left_out)}; if it writes there, tell writes=", stacklevel=5)  # fmt: skip
+    writes = tuple(arg.name for arg in parsed.args if arg.name in written)
+    returns = said[0] if len(set(said)) == 1 else ", ".join(said) or "nothing"
+    return Effect(parsed.op, writes, returns, "runs on the caller's sample")
+
+
+class _Results:
+    """What one run gave, and the copies that it was given."""
+
+    def __init__(self, result: Any, count: int, copies: Arguments) -> None:
+        self.values: tuple[Any, ...] = () if not count else tuple(result) if count > 1 else (result,)
+        self.copies = copies
+
+
+def _is_registered(namespace: str, name: str) -> bool:
+    return any(grammar.parse(str(schema)).op == name for schema in late.registered(namespace))
+
+
+def _by_name(op: torch._ops.OpOverload, parsed: grammar.Schema, sample: Any) -> Arguments:
     names = [arg.name for arg in parsed.args]
-    with torch.no_grad():
-        copies = _copy(args)
-        result = op(*copies)
-        writes = tuple(name for name, old, new in zip(names, args, copies, strict=False) if not _same(old, new))
-        results = result if isinstance(result, (tuple, list)) else (result,)
-        back = [
-            _which(value, dict(zip(names, copies, strict=False)), str(op))
-            for value in results
-            if isinstance(value, torch.Tensor)
-        ]
-        held = [op(*_copy(args)) for _ in range(RUNS)] if back and not any(back) else []
-    if not back:
-        returns = "nothing"
-    elif len(set(back)) == 1 and back[0]:
-        returns = back[0]
-    elif not any(back):
-        first = [value[0] if isinstance(value, (tuple, list)) else value for value in held]
-        returns = (
-            "fresh" if len({value.untyped_storage().data_ptr() for value in first}) == len(first) else "private buffer"
-        )
+    if isinstance(sample, Mapping):
+        arguments = dict(sample)
+    elif isinstance(sample, (tuple, list)):
+        if len(sample) > len(names):
+            raise GuardError(f"{op}: its sample has {len(sample)} arguments, the operator {len(names)}")
+        arguments = dict(zip(names, sample, strict=False))
     else:
-        raise GuardError(
-            f"infer: {op}: its results are {back}: one argument or new tensors can be guarded, a mixture cannot"
-        )
-    return Effect(parsed.op, writes, returns, "one run on the caller's samples")
+        raise GuardError(f"{op}: its sample is a {type(sample).__name__}, not a tuple or dict of arguments")
+    if strange := [name for name in arguments if name not in names]:
+        raise GuardError(f"{op} has no argument {', '.join(strange)}; its schema is {parsed}")
+    return arguments
+
+
+def _run(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Arguments) -> tuple[set[str], _Results]:
+    """The names of arguments whose contents change, and the results."""
+    copies = {name: _copy(value) for name, value in arguments.items()}
+    positional = [arg.name for arg in parsed.args if not arg.kwarg_only]
+    given = list(_while_given(positional, copies))
+    result = op(*(copies[name] for name in given), **{n: v for n, v in copies.items() if n not in given})
+    written = {name for name, value in arguments.items() if not _same(value, copies[name])}
+    return written, _Results(result, len(parsed.returns), copies)
+
+
+def _while_given(names: list[str], values: Arguments) -> Iterator[str]:
+    for name in names:
+        if name not in values:
+            return
+        yield name
+
+
+def _written_if_it_runs(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Arguments) -> set[str]:
+    try:
+        return _run(op, parsed, arguments)[0]
+    except TROUBLE:  # not every operator takes every input
+        return set()
+
+
+def _replaced(value: Any) -> Iterator[Any]:
+    """The value with the contents of its tensors replaced, as often as there is a way to."""
+    if isinstance(value, (tuple, list)) and value and all(isinstance(part, torch.Tensor) for part in value):
+        yield from (type(value)(parts) for parts in zip(*(list(_replaced(part)) for part in value), strict=False))
+    elif isinstance(value, torch.Tensor) and value.is_floating_point():
+        yield (value.float() * 0.5 + 1.25).to(value.dtype)
+        yield (value.float() * -2.0 - 0.75).to(value.dtype)
+    elif isinstance(value, torch.Tensor) and value.dtype is torch.bool:
+        yield ~value
+    elif isinstance(value, torch.Tensor) and value.numel():
+        yield value.flatten().flip(0).reshape(value.shape)
+
+
+def _kept_or_fresh(
+    op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Arguments, words: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What each result is: one that is no argument is new, unless several runs give fewer storages than results."""
+    if all(words):
+        return words
+    held = [_run(op, parsed, arguments)[1].values for _ in range(RUNS)]
+    said = []
+    for index, word in enumerate(words):
+        values = [result[index] for result in held]
+        if word or not isinstance(values[0], torch.Tensor) or not values[0].numel():
+            said.append(word or "fresh")
+            continue
+        storages = len({value.untyped_storage().data_ptr() for value in values})
+        kept = "private buffer" if storages == 1 else f"private buffer of {storages}"
+        said.append("fresh" if storages == RUNS else kept)
+    return tuple(said)
 
 
 def _copy(value: Any) -> Any:
@@ -77,7 +166,7 @@ def _copy(value: Any) -> Any:
 
 
 def _same(old: Any, new: Any) -> bool:
-    """Bit for bit, so that NaN poison equals itself."""
+    """Bit for bit, so that NaN equals itself."""
     if isinstance(old, torch.Tensor):
         return old.shape == new.shape and torch.equal(*(t.contiguous().view(-1).view(torch.uint8) for t in (old, new)))
     if isinstance(old, (tuple, list)):
@@ -85,19 +174,19 @@ def _same(old: Any, new: Any) -> bool:
     return True
 
 
-def _which(value: torch.Tensor, arguments: dict[str, Any], op: str) -> str:
+def _which(value: Any, arguments: Arguments, op: str) -> str:
     """The argument that this result is, "" for none. Raises GuardError for a view of one."""
     for name, argument in arguments.items():
-        if not isinstance(argument, torch.Tensor) or not value.numel():
-            continue
-        if value.untyped_storage().data_ptr() == argument.untyped_storage().data_ptr():
-            if (
-                value.data_ptr() == argument.data_ptr()
-                and value.shape == argument.shape
-                and value.stride() == argument.stride()
-            ):
-                return name
-            raise GuardError(
-                f"infer: {op} returns a view of its argument '{name}': that cannot be guarded; keep it out of the graph"
-            )
+        for given in argument if isinstance(argument, (tuple, list)) else (argument,):
+            for part in value if isinstance(value, (tuple, list)) else (value,):
+                if not isinstance(given, torch.Tensor) or not isinstance(part, torch.Tensor) or not part.numel():
+                    continue
+                if part.untyped_storage().data_ptr() != given.untyped_storage().data_ptr():
+                    continue
+                whole = part.data_ptr() == given.data_ptr() and part.shape == given.shape
+                if whole and part.stride() == given.stride() and part is value and given is argument:
+                    return name
+                raise GuardError(
+                    f"{op} returns a view of its argument '{name}': that cannot be guarded; keep it out of the graph"
+                )
     return ""

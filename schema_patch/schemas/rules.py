@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schema_patch.model import Effect, Severity, Verdict
+from schema_patch.model import Effect, Severity, Verdict, buffers_kept, is_argument
 
-from .grammar import Schema
+from .grammar import Arg, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,14 @@ def undeclared_write(schema: Schema, effect: Effect) -> Judgement | None:
 
 
 def undeclared_alias(schema: Schema, effect: Effect) -> Judgement | None:
-    returned = effect.returned_argument
-    if not returned or not schema.returns:
+    found = (_undeclared_alias(schema, ret, returned) for ret, returned in _results(schema, effect))
+    return next((judgement for judgement in found if judgement), None)
+
+
+def _undeclared_alias(schema: Schema, ret: Arg, returned: str) -> Judgement | None:
+    if not is_argument(returned):
         return None
-    declared = schema.returns[0].type.sets
+    declared = ret.type.sets
     argument = next(arg for arg in schema.args if arg.name == returned)
     if declared & argument.type.sets:
         return None
@@ -71,9 +75,15 @@ def undeclared_alias(schema: Schema, effect: Effect) -> Judgement | None:
 
 
 def private_buffer(schema: Schema, effect: Effect) -> Judgement | None:
-    if effect.returns != "private buffer" or not schema.returns:
+    if not any(buffers_kept(returned) for _, returned in _results(schema, effect)):
         return None
     return Judgement(Verdict.WRONG, "SP104", "returns a buffer that it keeps as if it were a new tensor")
+
+
+def _results(schema: Schema, effect: Effect) -> Iterable[tuple[Arg, str]]:
+    """Each result with what is said of it; one word is said of the first (of all that are kept buffers)."""
+    said = effect.results
+    return zip(schema.returns, said if len(said) > 1 or is_argument(said[0]) else said * len(schema.returns), strict=False)
 
 
 def over_declared(schema: Schema, effect: Effect) -> Judgement | None:

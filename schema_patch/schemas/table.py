@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from schema_patch.model import Effect, ToolError
+from schema_patch.model import Effect, ToolError, is_argument
 from schema_patch.schemas import policies
 
 from .grammar import Schema
@@ -88,7 +88,7 @@ def read(data: bytes, where: str) -> Table:
     except msgspec.MsgspecError as error:
         raise ToolError(f"not an operator table: {error}", where) from error
     for name, entry in policy.operators.items():
-        returns = () if entry.returns in Effect.NOT_ARGUMENTS else (entry.returns,)
+        returns = filter(is_argument, Effect(name, (), entry.returns, where).results)
         for argument in (*entry.writes, *entry.inplace, *returns):
             if argument not in entry.arguments:
                 raise ToolError(

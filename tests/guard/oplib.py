@@ -52,7 +52,7 @@ WRITES = {
     "plain": ["output"], "no_fake": ["output"], "alias": ["output"], "void": ["output"], "two": ["o0", "o1"],
     "in_place": ["h", "r"], "keyword": ["output"], "lists": ["outs"], "right": ["output"], "optional": ["output"],
 }  # fmt: skip
-RETURNS = {"plain": "output", "no_fake": "output", "in_place": "h", "keyword": "output", "kept": "private buffer",
+RETURNS = {"plain": "output", "no_fake": "output", "in_place": "h", "keyword": "output", "kept": "private buffer of 4",
            "optional": "output"}  # fmt: skip
 
 for _schema, (_implementation, _fake) in OPERATORS.items():

@@ -125,7 +125,7 @@ def test_whichever_comes_first(scratch, order: str) -> None:
 
 def test_pending_is_said(scratch) -> None:
     name, library = scratch
-    found = guard.enable(name, writes={"op": ["output"]})
+    found = guard.enable(name, writes={"op": ["output"]}, returns={"op": "output"})
     assert found.pending == (name,)
     assert "they are guarded when they are loaded" in str(found)
     plain(library)
@@ -144,12 +144,22 @@ def test_a_later_operator_of_the_same_library(scratch) -> None:
     assert oplib.outcome(program(name, "first"), "inductor") == "right"
 
 
-def test_without_returns_the_result_is_cloned(scratch) -> None:
+def test_a_result_of_which_nothing_is_said_is_refused(scratch) -> None:
+    """A clone of it would be wrong where result or buffer is written afterwards."""
     name, library = scratch
     plain(library)
     found = guard.enable(name, writes={"op": ["output"]})
-    assert found.decisions[0].action is Action.CLONED
-    assert oplib.outcome(program(name), "inductor") == "right"
+    assert found.decisions[0].action is Action.REFUSED
+    assert f"tell returns={{'op': NAME}}" in oplib.outcome(program(name), "aot_eager")
+
+    def written_later(x: torch.Tensor) -> torch.Tensor:
+        output = torch.zeros_like(x)
+        getattr(torch.ops, name).op(x, output).mul_(10)
+        return output * 2
+
+    guard.disable()
+    guard.enable(name, writes={"op": "output"}, returns={"op": "output"})
+    assert oplib.outcome(written_later, "aot_eager") == "right"
 
 
 def test_inference(scratch) -> None:
@@ -182,13 +192,17 @@ def test_what_it_refuses(scratch) -> None:
     torch.library.register_fake(f"{name}::mixed", lambda x, o: (o, torch.empty_like(x)), lib=library)
     library.define("count(Tensor x, int n) -> ()")
     library.impl("count", lambda x, n: None, "CPU")
-    found = guard.enable(name, writes={"op": ["out"], "mixed": ["o"], "count": ["n"]})
+    library.define("view(Tensor x, Tensor o) -> Tensor")
+    library.impl("view", lambda x, o: o.copy_(x)[1:], "CPU")
+    said = {"op": ["out"], "mixed": ["o"], "count": ["n"], "view": ["o"]}
+    found = guard.enable(name, writes=said, returns={"mixed": ("o", "fresh", "fresh")})
     reasons = {d.op.split("::")[1]: (d.action, d.reason) for d in found.decisions}
     assert reasons["op"] == (
         Action.REFUSED,
         f"it has no argument 'out'; its schema is {name}::op(Tensor x, Tensor output) -> Tensor",
     )
-    assert reasons["mixed"] == (Action.REFUSED, "some of its results are arguments and others are new tensors")
+    assert reasons["mixed"] == (Action.REFUSED, "it returns 2 values, and 3 are described: o, fresh, fresh")
+    assert reasons["view"][0] is Action.REFUSED
     assert reasons["count"] == (Action.REFUSED, "argument 'n' is no tensor: its type is int")
     outcome = oplib.outcome(lambda x: getattr(torch.ops, name).mixed(x, torch.zeros(4))[1], "aot_eager")
     assert outcome.startswith("refused") or f"{name}::mixed: the guard cannot make it right" in outcome
@@ -213,15 +227,15 @@ def test_it_warns_after_a_compilation(scratch) -> None:
         guard.enable(name, writes={"op": ["output"]})
 
 
-def test_twins_do_not_collide() -> None:
-    from esimd_ops.guard.decide import twin_name
+def test_twins_do_not_collide_and_name_their_operator() -> None:
+    from esimd_ops.guard.decide import Decision, operator_of, twin_name
     from schema_patch.schemas import grammar
 
-    names = {
-        twin_name(grammar.parse(f"{op}(Tensor x) -> ()"))
-        for op in ("a_b::c", "a::b_c", "a::b.c", "a::b_dot_c", "a__b::c")
-    }
-    assert len(names) == 5
+    ops = ("a_b::c", "a::b_c", "a::b.c", "a::b_dot_c", "a__b::c")
+    decisions = [Decision(op, Action.GUARDED, "", grammar.parse(f"{op}(Tensor x) -> ()"), ("x",)) for op in ops]
+    names = [twin_name(decision) for decision in decisions]
+    assert len(set(names)) == 5
+    assert [operator_of(name) for name in names] == list(ops)
 
 
 def test_a_raw_function_of_an_extension_is_refused_by_name() -> None:

@@ -1,0 +1,68 @@
+"""What the environment asks of the kit in each process. Reads variables; imports no torch and does nothing itself.
+
+    SCHEMA_KIT_GUARD   0: the guard stays off, whoever enables it; 1: on for the namespaces of all operator tables;
+                       or the namespaces to guard, with commas
+    SCHEMA_KIT_TABLE   operator tables of the user, as TOML files, separated as in PATH
+
+A process also tells the children that multiprocessing starts anew what it has guarded itself: they import the program
+again, but not what ran under `if __name__ == "__main__"`. Other programs that it starts are not told.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from multiprocessing import process as processes
+from pathlib import Path
+
+from schema_patch.model import ToolError
+from schema_patch.schemas import table as tables
+
+GUARD, TABLE, INHERITED = "SCHEMA_KIT_GUARD", "SCHEMA_KIT_TABLE", "SCHEMA_KIT_INHERITED"
+OFF, ON = ("0", "off", "false", "no"), ("1", "on", "true", "yes")
+
+
+def guard_is_off() -> bool:
+    """Everything that the guard would do is to be left undone, as in a control arm."""
+    return os.environ.get(GUARD, "").strip().lower() in OFF
+
+
+def guarded_namespaces() -> tuple[str, ...] | None:
+    """The namespaces to guard in every process; None where nothing is asked for."""
+    asked = os.environ.get(GUARD, "").strip()
+    if not asked or guard_is_off():
+        return None
+    if asked.lower() in ON:
+        return tuple(dict.fromkeys(space for table in operator_tables() for space in table.all_namespaces))
+    return tuple(dict.fromkeys(asked.replace(",", " ").split()))
+
+
+def user_tables() -> tuple[tables.Table, ...]:
+    """The tables that the user names. Raises ToolError for a file that is not there or is no table."""
+    return tuple(_read(Path(name)) for name in os.environ.get(TABLE, "").split(os.pathsep) if name)
+
+
+def operator_tables() -> tuple[tables.Table, ...]:
+    """All that is known of operators, what the user says first."""
+    return (*user_tables(), tables.everything())
+
+
+def hand_down(statements: str | None) -> None:
+    """What children of this process are to guard as well; None: nothing."""
+    if statements is None:
+        os.environ.pop(INHERITED, None)
+    else:
+        os.environ[INHERITED] = statements
+
+
+def inherited() -> str | None:
+    """What the parent of this process had guarded, where multiprocessing has started it anew."""
+    child = multiprocessing.parent_process() is not None or getattr(processes.current_process(), "_inheriting", False)
+    return os.environ.get(INHERITED) if child else None
+
+
+def _read(path: Path) -> tables.Table:
+    try:
+        return tables.read(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ToolError(f"{TABLE} names an operator table that cannot be read: {error.strerror}", str(path)) from error

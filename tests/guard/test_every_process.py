@@ -1,0 +1,87 @@
+"""The environment switch, the user's table and spawned workers, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from esimd_ops import environment
+from schema_patch.model import ToolError
+
+HERE = Path(__file__).parent
+TABLE = """
+namespaces = ["everywhere"]
+[operators.op]
+arguments = ["x", "output"]
+writes = ["output"]
+returns = "output"
+"""
+
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that makes this tree's entry point known, installed or not; and a table."""
+    folder = tmp_path_factory.mktemp("entry")
+    metadata = folder / "schema_kit_entry-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: schema-kit-entry\nVersion: 0\n")
+    pyproject = (HERE.parents[1] / "pyproject.toml").read_text()
+    (line,) = (each for each in pyproject.splitlines() if "esimd_ops.door:enter" in each)
+    (metadata / "entry_points.txt").write_text(f"[torch.backends]\n{line.replace(chr(34), '')}\n")
+    (folder / "mine.toml").write_text(TABLE)
+    return folder
+
+
+def run(entry: Path, *argv: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SCHEMA_KIT") and name != "CI"}
+    path = os.pathsep.join([str(entry), str(HERE.parents[1])])
+    environment = {**kept, "PYTHONPATH": path, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", **variables}
+    return subprocess.run(
+        [sys.executable, str(HERE / "everywhere.py"), *argv], capture_output=True, text=True, env=environment, check=False
+    )
+
+
+def test_a_switch_and_a_table_guard_a_program_that_knows_nothing_of_it(entry: Path) -> None:
+    assert run(entry).stdout == "wrong\n"
+    done = run(entry, SCHEMA_KIT_GUARD="1", SCHEMA_KIT_TABLE=str(entry / "mine.toml"))
+    assert done.stdout == "right\n"
+    assert done.stderr == "schema_kit: everywhere: 1 operators guarded under torch.compile\n"
+
+
+def test_a_spawned_worker_too(entry: Path) -> None:
+    assert run(entry, "spawn", SCHEMA_KIT_GUARD="everywhere", SCHEMA_KIT_TABLE=str(entry / "mine.toml")).stdout == "right\n"
+    done = run(entry, "enable", "spawn")
+    assert done.stdout.splitlines()[1:] == ["right"], done.stderr
+
+
+def test_zero_turns_everything_off(entry: Path) -> None:
+    done = run(entry, "enable", SCHEMA_KIT_GUARD="0")
+    assert done.stdout == "off: SCHEMA_KIT_GUARD=0\nwrong\n"
+
+
+def test_a_misspelt_namespace_is_an_error_at_the_end(entry: Path) -> None:
+    done = run(entry, SCHEMA_KIT_GUARD="everywere", SCHEMA_KIT_TABLE=str(entry / "mine.toml"))
+    assert "SCHEMA_KIT_GUARD=everywere: no operator of that namespace was ever registered; did you mean everywhere?" in done.stderr  # fmt: skip
+    (entry / "typo.toml").write_text(TABLE.replace('"output"]\nw', '"out"]\nw').replace('s = ["output"]', 's = ["out"]').replace('"output"\n', '"out"\n'))  # fmt: skip
+    done = run(entry, SCHEMA_KIT_GUARD="1", SCHEMA_KIT_TABLE=str(entry / "typo.toml"))
+    assert "of everywhere no operator op with these arguments was ever registered" in done.stderr
+
+
+def test_a_table_that_is_not_there_stops_the_import(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHEMA_KIT_TABLE", str(entry / "gone.toml"))
+    with pytest.raises(ToolError, match=r"gone\.toml: SCHEMA_KIT_TABLE names an operator table that cannot be read"):
+        environment.operator_tables()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("", None), ("0", None), ("off", None), ("a, b a", ("a", "b")), ("mylib", ("mylib",))],
+)
+def test_what_the_switch_may_say(monkeypatch: pytest.MonkeyPatch, value: str, expected: tuple[str, ...] | None) -> None:
+    monkeypatch.setenv("SCHEMA_KIT_GUARD", value)
+    assert environment.guarded_namespaces() == expected
+    assert environment.guard_is_off() == (value in ("0", "off"))

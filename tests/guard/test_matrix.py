@@ -1,0 +1,49 @@
+"""A lying operator with the guard is what the same operator with a true schema is without it.
+
+Equal results or equal refusals, in every program and every way to run it; right, where torch refuses the true schema.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import matrix
+import pytest
+import torch
+
+from esimd_ops import guard
+
+TRUE = matrix.Operators("true")
+LIARS = {kind: matrix.Operators(kind) for kind in ("lying", "handing")}
+# What torch refuses of true schemas, too: a guard that refused everything would not pass.
+REFUSED = {"conditional", "a_while_loop", "nested_region", "subclass_is_written", "vmapped"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def liars_are_guarded() -> Iterator[None]:
+    for ops in LIARS.values():
+        guard.enable(ops.namespace, writes=matrix.WRITES, returns=ops.returns)
+    yield
+    guard.disable()
+    torch._dynamo.reset()
+
+
+@functools.cache
+def truth(name: str, way: str) -> tuple[str, str]:
+    return matrix.outcome(TRUE, name, way)
+
+
+@pytest.mark.parametrize("kind", LIARS)
+@pytest.mark.parametrize(("name", "way"), matrix.CELLS)
+def test_as_with_a_true_schema(name: str, way: str, kind: str) -> None:
+    expected, values = truth(name, way)
+    found, others = matrix.outcome(LIARS[kind], name, way)
+    if (expected, found) == ("refused", "right"):
+        return  # torch has no batching rule for a declared write, and slices what looks functional
+    assert found == expected, f"true schema: {values}; guard: {others}"
+    assert expected == "refused" or others == values
+
+
+def test_the_matrix_is_not_empty() -> None:
+    assert {name for name, way in matrix.CELLS if way == "as_it_is" and truth(name, way)[0] == "refused"} <= REFUSED

@@ -48,7 +48,7 @@ class Kernel(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{self.file}:{self.line}:{self.column}" if self.file else "a function"
 
 
 def kernels(device: Device, source: str) -> dict[str, Kernel]:
@@ -72,16 +72,17 @@ def _table(header: str) -> Iterator[Kernel]:
                     if kind != "invalid")
         for name, rows in _SIGNATURE.findall(header)
     }  # fmt: skip
-    for block in _INFO.findall(header):
-        name = _returned(block, "getName")
+    infos = {_returned(block, "getName"): block for block in _INFO.findall(header)}
+    for name, rows in arguments.items():
+        block = infos.get(name, "")  # a function that is a kernel has no class, and so no place of one
         yield Kernel(
             name=name,
             file=_returned(block, "getFileName"),
-            line=int(_returned(block, "getLineNumber")),
-            column=int(_returned(block, "getColumnNumber")),
-            size=int(_returned(block, "getKernelSize")),
+            line=int(_returned(block, "getLineNumber") or 0),
+            column=int(_returned(block, "getColumnNumber") or 0),
+            size=int(_returned(block, "getKernelSize") or 0),
             esimd=_returned(block, "isESIMD") == "1",
-            arguments=arguments.get(name, ()),
+            arguments=rows,
         )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from schema_patch.model import ToolError
 
-from . import objects, processes
+from . import integration, objects, processes
 from .options import Plan
 from .runtime import Runtime
 
@@ -57,8 +57,8 @@ def compile_host(
 ) -> str:
     """The object of a source, its device side in it; returns what clang says. Raises ToolError where it refuses."""
     work = Path(depends).parent
-    (work / "header.h").write_text(headers[0], "utf-8", "surrogateescape")
-    (work / "footer.h").write_text(headers[1], "utf-8", "surrogateescape")
+    for name, text in zip(("header.h", "footer.h"), integration.host_headers(*headers), strict=True):
+        (work / name).write_text(text, "utf-8", "surrogateescape")
     (work / "payload").write_bytes(payload)
     # One file, named like the source, as icpx hands it to a host compiler: header, source, footer.
     whole = work / f"{os.path.basename(source)}.cpp"

@@ -272,7 +272,8 @@ def _host_words(text: str) -> tuple[str, ...]:
     words = iter(shlex.split(text))
     for word in words:
         _word(word, words, reading)
-    if reading.device or reading.said or reading.sources:
-        odd = [*reading.device, *(word for word, _ in reading.said), *reading.sources]
+    # setuptools counts -c among its compiler's options.
+    odd = [*reading.device, *(word for word, _ in reading.said if word != "-c"), *reading.sources]
+    if odd:
         raise ToolError(f"option -fsycl-host-compiler-options: expected options of a host compiler, found {odd[0]}")
     return (*reading.both, *reading.host)

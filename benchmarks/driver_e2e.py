@@ -2,8 +2,8 @@
 
     python benchmarks/driver_e2e.py SUITE [--only Basic,USM] [--jobs N] [--out FILE]
 
-SUITE is a checkout's folder of such tests (intel/llvm: sycl/test-e2e; intel/llvm-test-suite: SYCL). Nothing of them is kept
-here. Their own RUN lines are followed, in both of the ways in which they have been written. A test is
+SUITE is a checkout's folder of such tests (intel/llvm: sycl/test-e2e; intel/llvm-test-suite: SYCL). Nothing of them is
+kept here. Their own RUN lines are followed, in both of the ways in which they have been written. A test is
 
     right     compiled and ended with 0 (and FileCheck, where it is asked for, was content)
     wrong     compiled, ran, and did not
@@ -35,7 +35,7 @@ PATIENCE = 300
 OTHERS = re.compile(r"%\{?(GPU|ACC|BE|HOST|CUDA|HIP)\w*(RUN|CHECK)\w*")
 
 
-def outcome(path: Path, suite: Path) -> tuple[str, str]:
+def outcome(path: Path) -> tuple[str, str]:
     text = path.read_text("utf-8", "replace")
     if why := outside(text):
         return "outside", why
@@ -43,7 +43,7 @@ def outcome(path: Path, suite: Path) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as work:
         done = 0
         for line in lines:
-            command = substituted(line, path, suite, Path(work))
+            command = substituted(line, path, Path(work))
             if command is None:
                 continue
             if why := unfit(command):
@@ -83,7 +83,7 @@ def runs(text: str) -> list[str]:
     return found
 
 
-def substituted(line: str, path: Path, suite: Path, work: Path) -> str | None:
+def substituted(line: str, path: Path, work: Path) -> str | None:
     """A RUN line for the shell; None where it is for another device."""
     if OTHERS.search(line):
         return None
@@ -111,7 +111,9 @@ def substituted(line: str, path: Path, suite: Path, work: Path) -> str | None:
 def unfit(command: str) -> str:
     if left := re.search(r"%\{?\w+\}?", command):
         return f"{left[0]} is not known here"
-    if foreign := re.search(r"-fsycl-targets=(?!spir64\b)\S+|nvptx\S*|amdgcn\S*|-fsycl-device-only|-fsyntax-only|-Xclang", command):
+    if foreign := re.search(
+        r"-fsycl-targets=(?!spir64\b)\S+|nvptx\S*|amdgcn\S*|-fsycl-device-only|-fsyntax-only|-Xclang", command
+    ):
         return f"{foreign[0]} is for another compiler"
     return ""
 
@@ -155,7 +157,7 @@ def main() -> int:
     counts: collections.Counter[str] = collections.Counter()
     os.environ["SYCL_CACHE_PERSISTENT"] = "0"
     with ThreadPoolExecutor(words.jobs) as pool:
-        for path, (kind, why) in zip(tests, pool.map(lambda path: outcome(path, suite), tests), strict=True):
+        for path, (kind, why) in zip(tests, pool.map(outcome, tests), strict=True):
             counts[kind] += 1
             name = str(path.relative_to(suite))
             print(f"{kind:8} {name}{f': {why.splitlines()[0]}' if why else ''}", flush=True)

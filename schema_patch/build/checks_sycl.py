@@ -86,7 +86,7 @@ def headers(facts: Facts, purpose: str) -> Iterator[Line]:
 
 def arch_list(facts: Facts, purpose: str) -> Iterator[Line]:
     """TORCH_XPU_ARCH_LIST names devices that can be compiled for, and the cards of this machine."""
-    if purpose != "xpu":
+    if purpose == "host":
         return
     offer = f"export TORCH_XPU_ARCH_LIST={toolchain().arch}"
     given = facts.environment.get("TORCH_XPU_ARCH_LIST")

@@ -1,8 +1,8 @@
-"""The argument table of each kernel: read from the integration header, held against the types of its SPIR-V function.
+"""The argument table of each kernel: from the integration header, held against the types of its SPIR-V function.
 
-Host code copies a kernel's arguments out of the kernel object by this table: kind, size and offset of each. It comes from
-the front end, which has laid the object out. Whether the host compiler lays it out alike is checked where the host side is
-compiled (its size: SYCL's own headers; its fields: layout.py).
+Host code copies a kernel's arguments out of the kernel object by this table: kind, size and offset of each. It comes
+from the front end, which has laid the object out. That the host compiler lays it out alike, SYCL's own headers assert
+where the host side is compiled.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from .frontend import Device, Image
 from .spirv import Kernel as Compiled
 from .spirv import read
 
-ACCESSOR, VALUE, SAMPLER, POINTER = "accessor", "std_layout", "sampler", "pointer"
-# Device arguments that one accessor becomes: its address, two ranges, an offset.
-OF_ACCESSOR = 4
+ACCESSOR, VALUE, POINTER, STREAM = "accessor", "std_layout", "pointer", "stream"
+TARGET = (1 << 11) - 1  # bits of an accessor's number; above them are its dimensions
+BUFFERS = frozenset({2014, 2015, 2016})  # global, constant and local memory; the other targets are images
+# Device arguments that one accessor becomes: its address, two ranges, an offset. A stream is three of them and a size.
+_ACCESSOR: tuple[tuple[int | None, bool | None], ...] = ((8, True), (None, False), (None, False), (None, False))
 
 _SIGNATURE = re.compile(r"//--- (\S+)\n((?:  \{.*\},?[ ]*\n)*)")
 _PARAMETER = re.compile(r"kernel_param_kind_t::kind_(\w+), (-?\d+), (-?\d+)")
@@ -108,7 +110,7 @@ def _masks(image: Image) -> Mapping[str, tuple[bool, ...]]:
 def _agree(kernel: Kernel, compiled: Compiled, mask: tuple[bool, ...] | None, source: str) -> None:
     expected = list(_device_arguments(kernel))
     if mask is not None and len(mask) >= len(expected):
-        expected += [(None, None)] * (len(mask) - len(expected))  # what the front end adds of its own
+        expected += [(None, None)] * (len(mask) - len(expected))  # what the table does not tell
         expected = [argument for argument, gone in zip(expected, mask, strict=True) if not gone]
     found = list(zip(compiled.sizes, compiled.pointers, strict=True))
     where = f"{source} ({kernel.place})"
@@ -126,15 +128,15 @@ def _agree(kernel: Kernel, compiled: Compiled, mask: tuple[bool, ...] | None, so
 
 
 def _device_arguments(kernel: Kernel) -> Iterator[tuple[int | None, bool | None]]:
-    """Size and whether it is an address, None where the table does not say."""
+    """Size and whether it is an address, None where the table does not say. Ends where a kind is not known here."""
     for argument in kernel.arguments:
         if argument.kind == POINTER:
             yield 8, True
         elif argument.kind == VALUE:
             yield argument.size, False
-        elif argument.kind == ACCESSOR:
-            yield 8, True
-            if not kernel.esimd:
-                yield from [(None, False)] * (OF_ACCESSOR - 1)
+        elif argument.kind == ACCESSOR and argument.size & TARGET in BUFFERS:
+            yield from _ACCESSOR[: 1 if kernel.esimd else None]
+        elif argument.kind == STREAM:
+            yield from (*_ACCESSOR * 3, (None, False))
         else:
-            yield None, None
+            return

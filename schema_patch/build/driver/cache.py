@@ -1,6 +1,6 @@
 """Results by what they were made from: a folder of files named by digests. Two builds may write to it at once.
 
-An entry is written whole or not at all, and never changed: who finds it may use it. Deleting any of them is always safe.
+An entry is written whole or not at all, and never changed: who finds it may use it. Deleting any is always safe.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
 
 
 def of_files(paths: Iterable[Path]) -> str:
-    """A digest of files by their names, sizes and times: for large ones that packages install and nobody edits."""
+    """By names, sizes and times: for large files that packages install and nobody edits."""
     words = []
     for path in paths:
         facts = path.stat()

@@ -13,6 +13,7 @@ from .link import put
 from .options import Plan
 from .runtime import Runtime
 
+
 def compile_source(plan: Plan, source: str, output: str, runtime: Runtime) -> None:
     """Raises ToolError with what a compiler says, at the line of the source, once."""
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
@@ -39,9 +40,7 @@ def _both(plan: Plan, source: str, made: str, depends: str, runtime: Runtime) ->
         kernels=tuple(kernels.values()),
     )  # fmt: skip
     headers = (device.header, device.footer)
-    sys.stderr.write(
-        hostside.compile_host(plan, source, made, depends, runtime, headers, objects.encoded(payload))
-    )
+    sys.stderr.write(hostside.compile_host(plan, source, made, depends, runtime, headers, objects.encoded(payload)))
     return device.dependencies
 
 

@@ -2,10 +2,10 @@
 
     python -m schema_patch.build.driver.fetch
 
-An ocloc on the path that knows the device is left as it is. The packages of Debian's unstable suite know Battlemage, and need
-a newer C library than stable releases have: it comes with them, and a small program starts ocloc by its own loader. apt has a
-state of its own for this, so that no file of the system is touched and root is not needed; the mirror is the machine's own,
-and apt checks the packages against Debian's signatures. What was fetched is recorded with its checksums.
+An ocloc on the path that knows the device is left as it is. Debian's unstable suite knows Battlemage, and its packages
+need a newer C library than stable releases have: it comes with them, and a small program starts ocloc by its loader.
+apt has a state of its own for this, so that no file of the system is touched and root is not needed; the mirror is
+the machine's own, and apt checks the packages against Debian's signatures. What was fetched is recorded with its checksums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ PACKAGES = ("intel-ocloc", "libigc2", "libigdfcl2", "libc6", "libstdc++6", "libg
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SOURCES = Path("/etc/apt")
 TOOLS = ("apt-get", "dpkg-deb")
-INSTALL = "install the package with ocloc of your distribution (intel-ocloc, from 25.x on) or of Intel's own for its GPUs"
+INSTALL = (
+    "install the package with ocloc of your distribution (intel-ocloc, from 25.x on) or of Intel's own for its GPUs"
+)
 CONFIGURATION = """\
 Dir::Etc::sourcelist "{root}/etc/sources.list";
 Dir::Etc::sourceparts "-";
@@ -45,7 +47,8 @@ PROGRAM = """\
 # ocloc with the C library that it was built for.
 root=$(dirname "$(dirname "$(readlink -f "$0")")")/root
 lib=usr/lib/x86_64-linux-gnu
-exec "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/$lib:/$lib:/lib/x86_64-linux-gnu" "$root/usr/bin/{name}" "$@"
+loader=$root/usr/lib64/ld-linux-x86-64.so.2
+exec "$loader" --library-path "$root/$lib:/$lib:/lib/x86_64-linux-gnu" "$root/usr/bin/{name}" "$@"
 """
 
 

@@ -2,10 +2,10 @@
 
     python -m schema_patch.build.driver.home DIR        then: . DIR/environment
 
-torch's SyclExtension takes `icpx` from the path, headers and libraries from beside it. A torch built without XPU lacks three
-things that a build asks of one with XPU, and no code of its own: a header with one macro, two libraries to link (the
-symbols are found when the wheel is loaded, through libtorch.so), and the answer that it has XPU. They are there for the
-build alone.
+torch's SyclExtension takes `icpx` from the path, headers and libraries from beside it. A torch built without XPU lacks
+three things that a build asks of one with XPU, and none of them is code that runs: a header with one macro, two
+libraries to link with, and the answer that it has XPU. They are there for the build alone. What is built so loads beside such a
+torch; for a card, build beside a torch with XPU.
 """
 
 from __future__ import annotations
@@ -64,9 +64,11 @@ sys.meta_path.insert(0, Finder())
 '''
 
 
-def create(folder: Path) -> dict[str, str]:
-    """Fills a folder and returns the variables of a build that uses it; those of paths are to be put before others."""
-    runtime = find()
+def create(folder: Path, runtime: Runtime, *, xpu: bool) -> dict[str, str]:
+    """Fills a folder and returns the variables of a build that uses it; those of paths are to be put before others.
+
+    `xpu`: whether the torch that is built against has it.
+    """
     folder = folder.resolve()
     try:
         (folder / "bin").mkdir(parents=True, exist_ok=True)
@@ -76,9 +78,11 @@ def create(folder: Path) -> dict[str, str]:
             _link(folder / name, target)
     except OSError as error:
         raise ToolError(f"cannot write: {error.strerror}", str(error.filename or folder)) from error
-    variables = {"PATH": str(folder / "bin"), "CMPLR_ROOT": str(folder), "SYCL_HOME": str(folder)}
-    if not of_torch():
-        variables.update(_without_xpu(folder / "torch", runtime))
+    # The linker is the host's: told where icpx's own library folder is, it finds -lsycl.
+    variables = {"PATH": str(folder / "bin"), "CMPLR_ROOT": str(folder), "SYCL_HOME": str(folder),
+                 "LIBRARY_PATH": str(folder / "lib")}  # fmt: skip
+    if not xpu:
+        variables = joined(_without_xpu(folder / "torch"), variables)
     return variables
 
 
@@ -104,8 +108,7 @@ def _link(path: Path, target: str) -> None:
     path.symlink_to(target)
 
 
-def _without_xpu(folder: Path, runtime: Runtime) -> dict[str, str]:
-    del runtime
+def _without_xpu(folder: Path) -> dict[str, str]:
     shutil.rmtree(folder, ignore_errors=True)
     header = folder / "include" / HEADER
     header.parent.mkdir(parents=True)
@@ -128,7 +131,7 @@ def main(argv: list[str]) -> int:
         return 2
     folder = Path(argv[0])
     try:
-        variables = create(folder)
+        variables = create(folder, find(), xpu=bool(of_torch()))
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,8 +1,8 @@
 """Device images -> the assembly of an object that gives them to the SYCL runtime when its library is loaded.
 
-Sections, tables and property sets as icpx's offload wrapper writes them, so that tools that read its libraries read these.
-The layout is that of intel/llvm: sycl/source/detail/compiler.hpp and sycl/doc/design/PropertySets.md. Releases that have
-libsycl.so.8 write descriptors of version 2, those that have libsycl.so.9 of version 3, which has no manifest.
+Sections, tables and property sets as icpx's offload wrapper writes them, so that tools that read its libraries read
+these. The layout is that of intel/llvm: sycl/source/detail/compiler.hpp and sycl/doc/design/PropertySets.md. Releases
+that have libsycl.so.8 write descriptors of version 2, those that have libsycl.so.9 of version 3, without a manifest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OFFLOAD_KIND = 4  # SYCL
 INTEGER, BYTES = 1, 2  # types of a property
 COMPRESSED = 4  # format of an image that is a zstd frame; 0: the runtime looks at how it begins
 SMALLEST = 512  # bytes: what is smaller is not compressed
-# What icpx writes for its SPIR-V images: on one card, Ponte Vecchio, the driver may choose the size of the register file.
+# What icpx writes for its SPIR-V images: on Ponte Vecchio the driver may choose the size of the register file.
 OPTIONS = {"spir64": "-ftarget-register-alloc-mode=pvc:-ze-intel-enable-auto-large-GRF-mode"}
 SECTIONS = {"8": "__CLANG_OFFLOAD_BUNDLE__sycl-{target}", "9": "OFFLOAD_DEVICE_CODE"}
 VERSIONS = {"8": 2, "9": 3}
@@ -68,7 +68,13 @@ class _Writer:
     def image(self, index: int, image: Carried, path: str, form: int) -> None:
         name = f".Limage{index}"
         section = self.section.format(target=image.target)
-        self.code += [f'.section {section},"a",@progbits', ".p2align 4", f"{name}:", f'.incbin "{path}"', f"{name}_end:"]
+        self.code += [
+            f'.section {section},"a",@progbits',
+            ".p2align 4",
+            f"{name}:",
+            f'.incbin "{path}"',
+            f"{name}_end:",
+        ]
         entries, entries_end = self._entries(index, image.entries)
         sets, sets_end = self._sets(index, image.properties)
         text = [self._text(image.target), self._text(OPTIONS.get(image.target, "")), self._text("")]

@@ -1,17 +1,19 @@
-"""The front end of a SYCL runtime, called through its own C interface in a process of its own. Uses the standard library alone.
+"""The front end of a SYCL runtime, called through its own C interface in a process of its own.
 
     python jit.py < JOB > ANSWER
 
-The interface is declared in intel/llvm, sycl-jit/jit-compiler/include/RTC.h: compileSYCL takes a source text and options,
-and gives device images with their property sets. A front end that runs out of memory, or meets a bug of its own, ends this
-process and not the build.
+The interface is declared in intel/llvm, sycl-jit/jit-compiler/include/RTC.h: compileSYCL takes a source text and
+options, and gives device images with their property sets. A front end that runs out of memory, or meets a bug of its
+own, ends this process and not the build. Uses the standard library alone.
 """
 
 import ctypes
 import json
 import sys
+from collections.abc import Sequence
 from ctypes import POINTER, c_bool, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
+from typing import Any
 
 SPIRV = 2  # BinaryFormat; only releases from 2026 on are asked for a format
 
@@ -27,11 +29,11 @@ class View(ctypes.Structure):
 class Array(ctypes.Structure):
     _fields_ = (("values", c_void_p), ("size", c_size_t))
 
-    def of(self, kind):
+    def of(self, kind: Any) -> Any:
         """The elements, each a value of `kind` where the front end has it."""
         return (kind * self.size).from_address(self.values) if self.size else ()
 
-    def bytes(self):
+    def bytes(self) -> bytes:
         return ctypes.string_at(self.values, self.size) if self.size else b""
 
 
@@ -59,7 +61,7 @@ class Digest(ctypes.Structure):
     _fields_ = (("text", c_char_p), ("is_digest", c_bool), ("unused", c_uint64))
 
 
-def main():
+def main() -> None:
     job = json.load(sys.stdin)
     library = ctypes.CDLL(job["library"])
     inputs = (File, View, View)
@@ -86,7 +88,7 @@ def main():
     json.dump(answer, sys.stdout)
 
 
-def _words(words):
+def _words(words: Sequence[str]) -> View:
     encoded = [word.encode("utf-8", "surrogateescape") for word in words]
     array = (c_char_p * len(encoded))(*encoded)
     view = View(ctypes.addressof(array), len(encoded))
@@ -94,7 +96,7 @@ def _words(words):
     return view
 
 
-def _image(image, path):
+def _image(image: Image, path: Path) -> dict[str, Any]:
     path.write_bytes(ctypes.string_at(image.start, image.size))
     return {
         "path": str(path),
@@ -107,7 +109,7 @@ def _image(image, path):
     }
 
 
-def _property(value):
+def _property(value: Property) -> list[Any]:
     name = value.name.decode()
     return [name, value.integer] if value.is_integer else [name, value.data.bytes().hex()]
 

@@ -42,7 +42,7 @@ def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime
     modules = merging.images(payloads, runtime.name)
     natives = [target for target in plan.targets if target != GENERIC]
     if natives and not plan.devices:
-        raise ToolError("-fsycl-targets=spir64_gen expects a device: -Xs \"-device bmg\" (TORCH_XPU_ARCH_LIST=bmg)")
+        raise ToolError('-fsycl-targets=spir64_gen expects a device: -Xs "-device bmg" (TORCH_XPU_ARCH_LIST=bmg)')
     carried: list[images.Carried] = []
     spills: dict[str, int] = {}
     if natives and modules:
@@ -76,6 +76,14 @@ def link(plan: Plan, words: Sequence[str], output: str, runtime: Runtime) -> Non
         said = hostside.link([*host, *words, side, *search, "-o", made])
         sys.stderr.write(said)
         put(made, output)
+
+
+def records(folder: Path) -> tuple[Linked, ...]:
+    """What the device links of a build have left in its folder, in the order of their outputs."""
+    paths = folder.glob("*.json") if folder.is_dir() else ()
+    return tuple(
+        sorted((msgspec.json.decode(path.read_bytes(), type=Linked) for path in paths), key=lambda r: r.output)
+    )
 
 
 def put(made: str, output: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from schema_patch.model import ToolError
 
@@ -61,13 +61,13 @@ def version(runtime: Runtime) -> str:
         front_end=runtime.front_end,
         runtime=runtime.name,
         clang=_told(lambda: "{} ({})".format(*hostside.find())),
-        ocloc=_told(lambda: f"{offline.find().path} (ocloc {offline.find().version}, IGC {offline.find().igc or 'unknown'})"),
+        ocloc=_told(lambda: offline.find().told),
     )
 
 
-def _told(ask) -> str:
+def _told(ask: Callable[[], str]) -> str:
     try:
-        return str(ask())
+        return ask()
     except ToolError as error:
         return f"none: {error.message}"
 

@@ -1,7 +1,7 @@
 """The device sides of all objects of one library -> its images, each kernel once.
 
-Two files may well have the same kernel: of a template, or of a header's inline function. Two different kernels of one name
-are an error that no run would show: the runtime would take either.
+Two files may well have the same kernel: of a template, or of a header's inline function. Two different kernels of one
+name are an error that no run would show: the runtime would take either.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _is_new(
     fresh = [name for name in image.entries if name not in taken]
     for name in image.entries:
         if name in taken and len(image.entries) == 1 and taken[name] not in (b"", image.spirv):
-            # Of one class at one place, with the same arguments: an inline function compiled with other options or macros.
+            # Of one class at one place, with the same arguments: an inline function under other options or macros.
             kernel, where = seen[name]
             raise ToolError(
                 f"kernel {name} ({known[name].place}) was compiled to other code in {where.source} ({kernel.place}): "

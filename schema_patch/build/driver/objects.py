@@ -1,7 +1,7 @@
 """The device side inside an object file: what the compile step leaves there, and the device link takes out again.
 
-A section that every linker drops from what it links (SHF_EXCLUDE), so that an object may go through any build system. Knows
-sections and archives; does not know what an image says.
+A section that every linker drops from what it links (SHF_EXCLUDE), so that an object may go through any build system.
+Knows sections and archives; does not know what an image says.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ def sections(data: bytes, where: str) -> Iterator[tuple[str, bytes]]:
     except (struct.error, IndexError) as error:
         raise ToolError(f"expected an object file, found a damaged one ({error})", where) from error
     for name, kind, _, _, start, length, *_ in rows:
-        yield text[name : text.find(b"\0", name)].decode("ascii", "replace"), (
-            b"" if kind == SHT_NOBITS else data[start : start + length]
+        yield (
+            text[name : text.find(b"\0", name)].decode("ascii", "replace"),
+            (b"" if kind == SHT_NOBITS else data[start : start + length]),
         )

@@ -1,7 +1,7 @@
-"""SPIR-V -> machine code of a device, by ocloc and its graphics compiler (IGC). Knows the program, its options and its words.
+"""SPIR-V -> machine code of a device, by ocloc and its graphics compiler (IGC).
 
-Found on the path, under the name that a distribution gives it too, or where `make ocloc` has put it. Modules are compiled
-side by side; one that was compiled before by the same compiler for the same device is not compiled again.
+Found on the path, under the name that a distribution gives it too, or where `make ocloc` has put it. Modules are
+compiled side by side; one that was compiled before by the same compiler for the same device is not compiled again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache as once
@@ -45,6 +45,10 @@ class Compiler:
     path: str
     version: str
     igc: str
+
+    @property
+    def told(self) -> str:
+        return f"{self.path} (ocloc {self.version}, IGC {self.igc or 'of unknown version'})"
 
 
 Tell = Callable[[int, int], None]
@@ -99,13 +103,10 @@ def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:
     """The options of IGC for one image: what its properties ask for, then what the command line adds."""
     facts = {(group, name): value for group, values in image.properties for name, value in values}
     vector = facts.get(("SYCL/misc properties", "isEsimdImage"), 0) == 1
-    words = ["-vc-codegen"] if vector else []
-    if facts.get(("SYCL/misc properties", "sycl-grf-size")) == 256:
-        words.append(DOUBLE[vector])
-    for word in options:
-        # One name of the option for both compilers: each takes its own.
-        words.append(DOUBLE[vector] if word in DOUBLE.values() else word)
-    return tuple(dict.fromkeys(words))
+    large = [DOUBLE[vector]] if facts.get(("SYCL/misc properties", "sycl-grf-size")) == 256 else []
+    # One name of the option for both compilers: each takes its own.
+    given = [DOUBLE[vector] if word in DOUBLE.values() else word for word in options]
+    return tuple(dict.fromkeys([*(["-vc-codegen"] if vector else []), *large, *given]))
 
 
 def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequence[str]) -> Machine:
@@ -116,8 +117,9 @@ def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequ
         return msgspec.msgpack.decode(kept, type=Machine)
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         Path(work, "image.spv").write_bytes(image.spirv)
+        asked = ["-options", " ".join(words)] if words else []
         argv = [compiler.path, "compile", "-spirv_input", "-file", "image.spv", "-device", ",".join(devices),
-                "-output_no_suffix", "-output", "machine", *(["-options", " ".join(words)] if words else [])]  # fmt: skip
+                "-output_no_suffix", "-output", "machine", *asked]  # fmt: skip
         done = processes.run(argv, work)
         results = [path for path in Path(work).glob("machine*") if path.suffix in ("", ".bin", ".ar")]
         if done.code or len(results) != 1:
@@ -133,18 +135,21 @@ def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequ
 def _spills(code: bytes) -> dict[str, int]:
     """Bytes that each kernel keeps in memory for want of registers, from the notes that IGC leaves (.ze_info, YAML)."""
     spills: dict[str, int] = {}
-    parts = [code[a:b] for _, a, b in zebin.members(code, 0, len(code), "")] if code.startswith(zebin.ARCHIVE) else [code]
+    parts = [code]
+    if code.startswith(zebin.ARCHIVE):
+        parts = [code[start:end] for _, start, end in zebin.members(code, 0, len(code), "machine code")]
     for part in parts:
-        if not part.startswith(objects.ELF):
-            continue
-        for name, content in objects.sections(part, "machine code"):
+        for name, content in objects.sections(part, "machine code") if part.startswith(objects.ELF) else ():
             if name == ".ze_info":
-                for block in re.split(r"(?m)^\s*- name:\s*", content.decode("utf-8", "replace"))[1:]:
-                    size = re.search(r"(?m)^\s*(?:private|spill)_?(?:mem_)?(?:size|spill_size|fill_size):\s*(\d+)", block)
-                    spill = re.search(r"(?m)^\s*spill_(?:mem_)?size:\s*(\d+)", block) or size
-                    if spill and int(spill[1]) and "spill" in spill[0]:
-                        spills[block.split("\n", 1)[0].strip("'\" ")] = int(spill[1])
+                spills.update(_spilling(content.decode("utf-8", "replace")))
     return spills
+
+
+def _spilling(notes: str) -> Iterator[tuple[str, int]]:
+    for block in re.split(r"(?m)^\s*- name:\s*", notes)[1:]:
+        size = re.search(r"(?m)^\s*spill_(?:mem_)?size:\s*(\d+)", block)
+        if size and int(size[1]):
+            yield block.split("\n", 1)[0].strip("'\" "), int(size[1])
 
 
 def _on_path() -> str | None:
@@ -165,7 +170,12 @@ def _fetched() -> str | None:
 
 def _igc(ocloc: Path) -> str:
     """The version of the graphics compiler, from the name of its library; empty where it cannot be told."""
-    folders = [ocloc.resolve().parents[1], Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/local/lib"), Path("/usr/lib64")]
+    folders = [
+        ocloc.resolve().parents[1],
+        Path("/usr/lib/x86_64-linux-gnu"),
+        Path("/usr/local/lib"),
+        Path("/usr/lib64"),
+    ]
     for folder in folders:
         for path in sorted(folder.rglob("libigc.so.*") if folder == folders[0] else folder.glob("libigc.so.*")):
             if match := COMPILER.match(path.name):

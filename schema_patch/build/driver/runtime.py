@@ -51,8 +51,9 @@ class Runtime:
 def find(environment: tuple[tuple[str, str], ...] | None = None) -> Runtime:
     """The runtime to compile for. Raises ToolError where there is none, or it is not torch's."""
     variables = dict(os.environ if environment is None else environment)
-    runtime = _at(Path(variables[HOME])) if variables.get(HOME) else _installed()
-    needed = of_torch()
+    given = variables.get(HOME)
+    runtime = at(Path(given)) if given else _installed()
+    needed = of_torch() if not given else ""  # who names a runtime has asked the torch that it is for
     if needed and needed != runtime.major:
         raise ToolError(
             f"torch needs libsycl.so.{needed}, and {PACKAGE} {runtime.version} has {runtime.name}: what is compiled "
@@ -79,15 +80,16 @@ def _installed() -> Runtime:
         for file in distribution.files or ():
             if file.name == FRONT_END:
                 # Not resolved: the front end looks for its headers beside the folder that it was loaded from.
-                library = Path(os.path.abspath(file.locate()))  # type: ignore[arg-type]
-                return _at(library.parents[1], distribution.version)
+                library = Path(os.path.abspath(str(file.locate())))
+                return at(library.parents[1], distribution.version)
     raise ToolError(
         f"no SYCL front end: it is part of the PyPI package {PACKAGE} from 2025.2 on; "
         f"pip install '{PACKAGE}==2025.3.*' for a torch that needs libsycl.so.8"
     )
 
 
-def _at(root: Path, version: str = "") -> Runtime:
+def at(root: Path, version: str = "") -> Runtime:
+    """The runtime in a folder with lib/ and include/. Raises ToolError where it is not whole."""
     library, include = root / "lib", root / "include"
     majors = {match["major"] for name in os.listdir(library) if (match := SYCL.fullmatch(name)) and match["major"]} \
         if library.is_dir() else set()  # fmt: skip
@@ -99,6 +101,9 @@ def _at(root: Path, version: str = "") -> Runtime:
 
 
 def _version(include: Path) -> str:
+    """The release, from the package's record beside it; else the date that its headers have."""
+    for record in sorted(include.parent.glob("lib/python3*/site-packages/intel_sycl_rt-*.dist-info")):
+        return record.name.removesuffix(".dist-info").partition("-")[2]
     header = include / "sycl/version.hpp"
     text = header.read_text("utf-8", "replace") if header.is_file() else ""
     found = re.search(r"__SYCL_COMPILER_VERSION\s+(\d+)", text)

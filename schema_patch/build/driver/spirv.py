@@ -1,7 +1,7 @@
 """A SPIR-V module -> its kernels, the types of their arguments, and what it imports. Changes nothing.
 
-From the specification (Khronos, SPIR-V 1.6, section 3): a stream of words, each instruction's first word says how long it
-is and which.
+From the specification (Khronos, SPIR-V 1.6, section 3): a stream of words, in which the first of each instruction says
+how long it is and which.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import msgspec
 
 from schema_patch.model import ToolError
 
+from . import symbols
 from .frontend import Device, Image
 from .spirv import Kernel as Compiled
 from .spirv import read
@@ -58,6 +59,7 @@ def kernels(device: Device, source: str) -> dict[str, Kernel]:
     table = {kernel.name: kernel for kernel in _table(device.header)}
     for image in device.images:
         module = read(image.spirv, source)
+        symbols.check(module.imports, image.entries, source)
         masks = _masks(image)
         for compiled in module.kernels:
             if compiled.name not in table:

@@ -5,7 +5,8 @@
 An ocloc on the path that knows the device is left as it is. Debian's unstable suite knows Battlemage, and its packages
 need a newer C library than stable releases have: it comes with them, and a small program starts ocloc by its loader.
 apt has a state of its own for this, so that no file of the system is touched and root is not needed; the mirror is
-the machine's own, and apt checks the packages against Debian's signatures. What was fetched is recorded with its checksums.
+the machine's own, and apt checks the packages against Debian's signatures. What was fetched is recorded with its
+checksums.
 """
 
 from __future__ import annotations

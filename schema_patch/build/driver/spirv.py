@@ -118,8 +118,7 @@ def read(data: bytes, where: str) -> Module:
             sizes.append(types.size(types.pointee(kind) if held else kind))
             pointers.append(types.rows[kind][0] == TYPE_POINTER and not held)
         kernels.append(Kernel(name, tuple(sizes), tuple(pointers)))
-    builtin = ("__spirv_BuiltIn", "__spirv_")
-    return Module(tuple(kernels), tuple(sorted({name for name in imports if not name.startswith(builtin)})))
+    return Module(tuple(kernels), tuple(sorted(set(imports))))
 
 
 def _instructions(data: bytes, where: str) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -95,6 +95,7 @@ def compile_all(
                 tell(len(found), len(images))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            processes.end_all()
             raise
     return [found[i] for i in range(len(images))]
 

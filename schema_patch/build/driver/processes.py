@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import signal
 import subprocess
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schema_patch.model import ToolError
+
+_running: set[subprocess.Popen[bytes]] = set()
+_running_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +23,28 @@ class Done:
 def run(argv: Sequence[str], folder: str | None = None) -> Done:
     """Raises ToolError where the program cannot be started."""
     try:
-        done = subprocess.run(
-            argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        process = subprocess.Popen(
+            argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
     except OSError as error:
         raise ToolError(f"cannot be started: {error.strerror}", argv[0]) from error
-    return Done(done.returncode, done.stdout.decode(errors="replace"))
+    with _running_lock:
+        _running.add(process)
+    try:
+        with process:
+            said, _ = process.communicate()
+    finally:
+        process.kill()
+        with _running_lock:
+            _running.discard(process)
+    return Done(process.returncode, said.decode(errors="replace"))
+
+
+def end_all() -> None:
+    """Ends what other threads have started, so that they come to their ends too."""
+    with _running_lock:
+        for process in _running:
+            process.kill()
 
 
 def ending(code: int) -> str:
@@ -34,7 +52,3 @@ def ending(code: int) -> str:
     if code == -signal.SIGKILL or code == 128 + signal.SIGKILL:
         return "was killed, most likely for want of memory (MAX_JOBS sets how many run at once)"
     return f"ended with signal {-code}" if code < 0 else f"ended with exit code {code}"
-
-
-def shown(argv: Sequence[str]) -> str:
-    return shlex.join(os.fspath(word) for word in argv)

@@ -1,6 +1,7 @@
 """What device code calls and does not have: known to every device, brought by the runtime, or missing.
 
-A missing function would show when the kernel is first launched, on the user's machine. So it is refused where it is compiled.
+A missing function would show when the kernel is first launched, on the user's machine. So it is refused where it is
+compiled.
 """
 
 from __future__ import annotations

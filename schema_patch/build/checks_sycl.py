@@ -13,9 +13,9 @@ from .diagnosis import Card, Line, toolchain
 from .toolchain import Facts, major
 
 
-def torch_runtime(facts: Facts, _: str) -> Iterator[Line]:
+def torch_runtime(facts: Facts, purpose: str) -> Iterator[Line]:
     """The SYCL runtime that torch loads is the one that the toolchain's binaries need."""
-    if facts.torch is None or not facts.torch.xpu:
+    if facts.torch is None or not facts.torch.xpu or purpose == "bmg":  # where the front end follows torch's runtime
         return
     expected, loaded = policy.load().sycl.major, facts.torch.sycl
     if not loaded:

@@ -15,7 +15,7 @@ from .toolchain import Facts
 
 __all__ = ["PURPOSES", "Line", "examine", "fitting_jobs", "purpose_of", "toolchain"]
 
-PURPOSES = ("xpu", "bmg", "host")
+PURPOSES = ("xpu", "host")  # that a machine itself can speak for; `bmg` is asked for
 CHECKS: tuple[Check, ...] = (
     checks_build.torch,
     checks_sycl.torch_runtime,

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from schema_patch.model import ToolError
 
+from . import absent
 from .runtime import Runtime, find, of_torch
 
 PROGRAMS = ("icpx", "icx", "dpcpp")
@@ -122,6 +123,7 @@ def _without_xpu(folder: Path) -> dict[str, str]:
         "CPLUS_INCLUDE_PATH": str(folder / "include"),
         "LIBRARY_PATH": str(folder / "lib"),
         "PYTHONPATH": str(folder / "python"),
+        absent.VARIABLE: "1",
     }
 
 

@@ -95,11 +95,18 @@ def sycl_words(plan: Plan, runtime: Runtime) -> list[str]:
     return [*words, "-USYCL_LANGUAGE_VERSION", *(f"-D{name}={value}" for name, value in macros.items())]
 
 
-def assemble(text: str, output: str, work: str) -> None:
-    """An object from assembly text."""
-    source = os.path.join(work, "images.s")
+def assemble(text: str, functions: str, output: str, work: str) -> None:
+    """An object from assembly text, and from C++ where there is any."""
+    source, more = os.path.join(work, "images.s"), os.path.join(work, "functions.cpp")
     Path(source).write_text(text)
-    _clang(["-c", "-x", "assembler", source, "-o", output], output)
+    if not functions:
+        _clang(["-c", "-x", "assembler", source, "-o", output], output)
+        return
+    Path(more).write_text(functions)
+    parts = [os.path.join(work, name) for name in ("images.o", "functions.o")]
+    _clang(["-c", "-x", "assembler", source, "-o", parts[0]], output)
+    _clang(["-c", "-fPIC", "-O1", f"-ffile-prefix-map={work}=.", "-x", "c++", more, "-o", parts[1]], output)
+    _clang(["-r", "-nostdlib", *parts, "-o", output], output)
 
 
 def link(argv: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from schema_patch.model import ToolError
 
-from . import hostside, images, merging, objects, offline
+from . import absent, hostside, images, merging, objects, offline
 from .frontend import Image, Properties
 from .options import Plan
 from .runtime import Runtime
@@ -60,7 +60,8 @@ def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         text = images.assembly(carried, runtime.major, plan.level if plan.compress else None, work) if carried else ""
         made = os.path.join(work, "linked.o")
-        hostside.assemble(text, made, work)
+        stand_ins = absent.source(inputs) if os.environ.get(absent.VARIABLE) else ""
+        hostside.assemble(text, stand_ins, made, work)
         put(made, output)
     _record(plan, output, runtime, modules, bool(natives), spills)
 

@@ -25,7 +25,11 @@ def torch(facts: Facts, purpose: str) -> Iterator[Line]:
             yield Line("torch", Severity.ERROR, f"no torch in {python}", why, f"{python} -m pip install torch")
         return
     built = f"torch {facts.torch.version}"
-    if purpose == "xpu" and not facts.torch.xpu:
+    if purpose == "bmg" and not facts.torch.xpu:
+        found = f"{built} without XPU"
+        why = "what is built beside it loads here and runs on its CPU; for the card, build where torch has XPU"
+        yield Line("torch", Severity.WARNING, found, why)
+    elif purpose == "xpu" and not facts.torch.xpu:
         plain = facts.torch.version.partition("+")[0]
         why = "SyclExtension finds neither SYCL headers nor libtorch_xpu.so, and no tensor can be on an XPU"
         fix = f"{python} -m pip install --force-reinstall 'torch=={plain}+xpu'   # from PyTorch's index for xpu"
@@ -47,7 +51,7 @@ def build_tools(facts: Facts, purpose: str) -> Iterator[Line]:
     if ninja := facts.programs.get("ninja"):
         yield Line("ninja", Severity.NOTE, f"ninja {ninja.version} ({ninja.path})")
     else:
-        needed = purpose == "xpu"
+        needed = purpose != "host"
         why = "SyclExtension is built by it alone" if needed else "without it files are compiled one after the other"
         severity = Severity.ERROR if needed else Severity.WARNING
         yield Line("ninja", severity, "no ninja on the path", why, f"{python} -m pip install ninja")

@@ -13,9 +13,9 @@ from .diagnosis import Card, Line, toolchain
 from .toolchain import Facts, major
 
 
-def torch_runtime(facts: Facts, _: str) -> Iterator[Line]:
+def torch_runtime(facts: Facts, purpose: str) -> Iterator[Line]:
     """The SYCL runtime that torch loads is the one that the toolchain's binaries need."""
-    if facts.torch is None or not facts.torch.xpu:
+    if facts.torch is None or not facts.torch.xpu or purpose == "bmg":  # where the front end follows torch's runtime
         return
     expected, loaded = policy.load().sycl.major, facts.torch.sycl
     if not loaded:
@@ -86,7 +86,7 @@ def headers(facts: Facts, purpose: str) -> Iterator[Line]:
 
 def arch_list(facts: Facts, purpose: str) -> Iterator[Line]:
     """TORCH_XPU_ARCH_LIST names devices that can be compiled for, and the cards of this machine."""
-    if purpose != "xpu":
+    if purpose == "host":
         return
     offer = f"export TORCH_XPU_ARCH_LIST={toolchain().arch}"
     given = facts.environment.get("TORCH_XPU_ARCH_LIST")

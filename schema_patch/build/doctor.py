@@ -8,14 +8,14 @@ no card here, or brings a second SYCL runtime into the process. A warning is a t
 
 from __future__ import annotations
 
-from . import checks_build, checks_sycl
+from . import checks_build, checks_driver, checks_sycl
 from .checks_build import fitting_jobs
 from .diagnosis import Check, Line, toolchain
 from .toolchain import Facts
 
 __all__ = ["PURPOSES", "Line", "examine", "fitting_jobs", "purpose_of", "toolchain"]
 
-PURPOSES = ("xpu", "host")
+PURPOSES = ("xpu", "host")  # that a machine itself can speak for; `bmg` is asked for
 CHECKS: tuple[Check, ...] = (
     checks_build.torch,
     checks_sycl.torch_runtime,
@@ -24,6 +24,9 @@ CHECKS: tuple[Check, ...] = (
     checks_sycl.headers,
     checks_sycl.arch_list,
     checks_sycl.ocloc,
+    checks_driver.front_end,
+    checks_driver.host_compiler,
+    checks_driver.offline,
     checks_build.build_tools,
     checks_build.cpu_device,
     checks_build.memory,
@@ -38,5 +41,5 @@ def purpose_of(facts: Facts) -> str:
 
 
 def examine(facts: Facts, purpose: str) -> tuple[Line, ...]:
-    """All checks for a build for `xpu` (SYCL extensions, icpx) or `host` (C++ extensions, g++)."""
+    """All checks for a build: `xpu` (SYCL extensions, icpx), `bmg` (the kit's own compiler) or `host` (C++, g++)."""
     return tuple(line for check in CHECKS for line in check(facts, purpose))

@@ -28,6 +28,9 @@ from schema_patch.verify import compare, provenance, survey
 from schema_patch.verify.gather import gather
 
 from . import wheelbuild
+from .driver import home, link, runtime
+from .driver.runtime import at
+from .toolchain import Facts
 from .wheelbuild import Progress, Settings
 
 Watch = Callable[[str], AbstractContextManager[Progress]]
@@ -35,6 +38,7 @@ Watch = Callable[[str], AbstractContextManager[Progress]]
 # What earlier builds left, and what is no source: anywhere in a tree, and at its top.
 IGNORED = (*SKIPPED, "*.egg-info", "*.pyc", "*.o", "*.so", "*.whl", journal.NAME)
 IGNORED_AT_TOP = {"build", "dist"}
+MADE = "device-links"  # the folder in a workspace where each device link says what it has made
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class Result:
     digest: str
     wheel: Path | None = None
     control: Path | None = None
+    device: tuple[link.Linked, ...] = ()
 
 
 def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
@@ -97,8 +102,9 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
         wheel = _build(root, work / "wheel", job.out / "build.log", job.settings, progress)
     with watch("verifying") as progress:
         report = renamed(verify(wheel, made, job.devices, table, progress), names)
+    device = link.records(work / MADE)
     if not report or not job.control:
-        return Result(made, report, digest, wheel if report else None)
+        return Result(made, report, digest, wheel if report else None, device=device)
     root = work / "control" / job.source.resolve().name
     copy(job.source, root, job.out)
     with watch("building the control") as progress:
@@ -106,7 +112,16 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
     difference = same_but_schemas(wheel, control, job.returns)
     if not difference:
         return Result(made, difference, digest)
-    return Result(made, report, digest, wheel, control)
+    return Result(made, report, digest, wheel, control, device)
+
+
+def with_own_compiler(job: Job, work: Path, facts: Facts) -> Job:
+    """The same job, SYCL compiled by the kit's driver for the runtime of the interpreter that builds."""
+    assert facts.driver is not None
+    (work / MADE).mkdir()
+    variables = home.create(work / "compiler", at(Path(facts.driver.root)), xpu=bool(facts.torch and facts.torch.xpu))
+    own = {**variables, runtime.HOME: facts.driver.root, link.RECORD: str(work / MADE)}
+    return replace(job, settings=replace(job.settings, variables=tuple(own.items())))
 
 
 def publish(result: Result, out: Path, record: bytes) -> list[Path]:

@@ -16,6 +16,7 @@ import msgspec
 
 from schema_patch.model import ToolError
 
+from .driver.link import Linked
 from .rebuild import Job, Result
 from .toolchain import Facts
 
@@ -62,6 +63,7 @@ def record(job: Job, result: Result, facts: Facts, purpose: str, found: Mapping[
             "programs": {name: program.said or program.version for name, program in facts.programs.items()},
             "packages": facts.interpreter.packages,
         },
+        "device_code": [_linked(one) for one in result.device],
         "arch": job.settings.arch or None,
         "epoch": job.settings.epoch,
         "operators": [{"op": op, "before": before, "after": after} for op, before, after in made.changes],
@@ -70,6 +72,13 @@ def record(job: Job, result: Result, facts: Facts, purpose: str, found: Mapping[
         "control": _file(result.control) if result.control else None,
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _linked(one: Linked) -> dict[str, object]:
+    """Of one device link: whose compilers, which options, how many kernels, which of them spill."""
+    row: dict[str, object] = msgspec.to_builtins(one)
+    # The folder of the build is gone when this is read; what it is called inside tells the library.
+    return {**row, "output": one.output.partition("/build/")[2] or os.path.basename(one.output)}
 
 
 def _libraries(result: Result) -> list[object]:

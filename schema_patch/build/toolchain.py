@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -73,6 +73,17 @@ class Cache(msgspec.Struct, frozen=True):
     operators: int
 
 
+class Driver(msgspec.Struct, frozen=True):
+    """The parts of the kit's own SYCL compiler, each as it tells itself; of a missing one, why in `missing`."""
+
+    root: str  # the folder whose lib/ has the front end
+    front_end: str
+    runtime: str
+    clang: str
+    offline: str
+    missing: Mapping[str, str]
+
+
 class Facts(msgspec.Struct, frozen=True):
     """All that doctor.py judges. Memory in bytes; cards are PCI device numbers of Intel display controllers."""
 
@@ -88,6 +99,7 @@ class Facts(msgspec.Struct, frozen=True):
     cpus: int
     memory: int
     caches: tuple[Cache, ...]
+    driver: Driver | None = None
 
 
 def gather(python: str, environment: Mapping[str, str], namespaces: Sequence[str] = ()) -> Facts:
@@ -118,6 +130,7 @@ def gather(python: str, environment: Mapping[str, str], namespaces: Sequence[str
         cpus=len(os.sched_getaffinity(0)),
         memory=available_memory(),
         caches=_caches(namespaces, environment),
+        driver=_driver(interpreter.libraries),
     )
 
 
@@ -207,6 +220,35 @@ def _devices(python: str, environment: Mapping[str, str], libraries: Sequence[st
     except ToolError as error:
         return Devices({}, {}, error.message)
     return Devices(shown, as_it_is)
+
+
+def _driver(libraries: Sequence[str]) -> Driver:
+    """The kit's own compiler, for the SYCL runtime of the interpreter that will build."""
+    from .driver import hostside, offline, runtime
+
+    root = next((str(Path(path).parents[1]) for path in libraries if SYCL.search(path)), "")
+    found: dict[str, str] = {}
+    missing: dict[str, str] = {}
+
+    def ask(part: str, answer: Callable[[], str]) -> None:
+        try:
+            found[part] = answer()
+        except ToolError as error:
+            missing[part] = error.message
+
+    front_end = runtime.at(Path(root)) if root and (Path(root) / "lib" / runtime.FRONT_END).is_file() else None
+    if front_end is None:
+        missing["front end"] = f"no SYCL front end: it is part of the PyPI package {runtime.PACKAGE} from 2025.2 on"
+    ask("clang", lambda: " ".join(hostside.find()))
+    ask("offline", lambda: offline.find().told)
+    return Driver(
+        root=root,
+        front_end=front_end.version if front_end else "",
+        runtime=front_end.name if front_end else "",
+        clang=found.get("clang", ""),
+        offline=found.get("offline", ""),
+        missing=missing,
+    )
 
 
 def _caches(namespaces: Sequence[str], environment: Mapping[str, str]) -> tuple[Cache, ...]:

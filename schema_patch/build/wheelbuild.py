@@ -20,6 +20,8 @@ from typing import IO, Protocol
 
 from schema_patch.model import ToolError
 
+from .driver import home
+
 STEP = re.compile(r"^\s*\[(\d+)/(\d+)\] (.*)")
 SOURCE = re.compile(r" (\S+\.(?:c|cc|cpp|cxx|cu|sycl)) -o ")
 GRACE = 5  # seconds between being asked to end and being ended
@@ -45,6 +47,7 @@ class Settings:
     arch: str = ""  # for TORCH_XPU_ARCH_LIST; empty leaves it alone
     prefix: str = ""  # of the interpreter: its headers and torch's are under it
     libraries: str = ""  # where the host's linker finds what SYCL's compiler links by itself
+    variables: tuple[tuple[str, str], ...] = ()  # of a compiler's home, those of paths before the user's
 
 
 def environment(source: Path, settings: Settings, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -63,6 +66,7 @@ def environment(source: Path, settings: Settings, inherited: Mapping[str, str]) 
     }
     if settings.arch:
         env["TORCH_XPU_ARCH_LIST"] = settings.arch
+    env = home.joined(dict(settings.variables), env)
     if settings.libraries:
         env["LIBRARY_PATH"] = os.pathsep.join(filter(None, (inherited.get("LIBRARY_PATH"), settings.libraries)))
     return env

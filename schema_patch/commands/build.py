@@ -28,10 +28,10 @@ PYTHON = click.option(
 PURPOSE = click.option(
     "--for",
     "purpose",
-    type=click.Choice(["auto", "xpu", "host"]),
+    type=click.Choice(["auto", "xpu", "bmg", "host"]),
     default="auto",
     show_default=True,
-    help="xpu: SYCL extensions by icpx. host: C++ extensions by g++.",
+    help="xpu: SYCL extensions by icpx. bmg: the same by the kit's own compiler. host: C++ extensions by g++.",
 )
 MARKS = {"error": "✗", "warning": "!", "note": "✓"}
 
@@ -99,10 +99,25 @@ def _json(facts: Facts, purpose: str, lines: Sequence[Line]) -> str:
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Compilers at once  [default: what memory allows].")
 @click.option("--control", is_flag=True, help="Also build the tree as it is, by the same toolchain: DIR/control.")
+@click.option(
+    "--compiler",
+    type=click.Choice(["auto", "icpx", "kit"]),
+    default="auto",
+    show_default=True,
+    help="Who compiles SYCL: icpx where one of the right release is found, else the kit's own driver.",
+)
 @PYTHON
 @PURPOSE
 def rebuild(
-    source: str, out: str, returns: str, arch: str | None, jobs: int | None, control: bool, python: str, purpose: str
+    source: str,
+    out: str,
+    returns: str,
+    arch: str | None,
+    jobs: int | None,
+    control: bool,
+    compiler: str,
+    python: str,
+    purpose: str,
 ) -> int:
     """Patch a copy of TREE, build its wheel, verify the wheel, and only then put it into DIR.
 
@@ -116,12 +131,12 @@ def rebuild(
     from schema_patch.schemas.annotate import Returns
 
     tree, results = Path(source), Path(out)
-    facts, purpose, refused = _equipped(tree, python, purpose, arch, jobs)
+    facts, purpose, refused = _equipped(tree, python, purpose, compiler, arch, jobs)
     if refused:
         message = f"nothing was built: what is marked {MARKS['error']} is in the way of a build for {purpose}"
         click.echo(message, err=True)
         return 2
-    given = facts.environment["TORCH_XPU_ARCH_LIST"] if purpose == "xpu" else ""
+    given = facts.environment["TORCH_XPU_ARCH_LIST"] if purpose != "host" else ""
     commit = record.commit(tree)
     job = course.Job(
         source=tree,
@@ -141,6 +156,8 @@ def rebuild(
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a CI sends must end the compilers as ctrl-C does
     with course.workspace(results) as work:
+        if purpose == "bmg":
+            job = course.with_own_compiler(job, work, facts)
         result = course.run(job, work, table.load(), _watch)
         # A library's findings are all of one place: where one counts, none is left out.
         code = console.show(result.report, "text", quiet={Verdict.NEEDS_GUARD} if result.report else ())
@@ -153,7 +170,7 @@ def rebuild(
 
 
 def _equipped(
-    tree: Path, python: str, purpose: str, arch: str | None, jobs: int | None
+    tree: Path, python: str, purpose: str, compiler: str, arch: str | None, jobs: int | None
 ) -> tuple[Facts, str, Sequence[Line]]:
     """What the build will meet, what it is for, and what stands in its way; shows what doctor would of the latter."""
     import msgspec
@@ -166,11 +183,27 @@ def _equipped(
     if purpose == "auto":
         sycl = any(b"SyclExtension" in path.read_bytes() for path in tree.glob("setup*.py"))
         purpose = "xpu" if sycl or checks.purpose_of(facts) == "xpu" else "host"
+    purpose = _compiled_by(facts, purpose, compiler)
     number = str(jobs or os.environ.get("MAX_JOBS") or checks.fitting_jobs(facts, purpose))
     facts = msgspec.structs.replace(facts, environment={**facts.environment, "MAX_JOBS": number})
     lines = checks.examine(facts, purpose)
     show([line for line in lines if line.severity is not Severity.NOTE], err=True)
     return facts, purpose, refusals(lines)
+
+
+def _compiled_by(facts: Facts, purpose: str, compiler: str) -> str:
+    """xpu is a build by icpx, bmg one by the kit's driver: without a word, icpx's where it is of the right release."""
+    from schema_patch.build import doctor as checks
+
+    if purpose == "host":
+        return purpose
+    icpx, torch = facts.programs.get("icpx"), facts.torch
+    fits = icpx is not None and f"{icpx.version}.".startswith(f"{checks.toolchain().compiler}.")
+    if compiler == "auto":
+        if purpose == "bmg":
+            return "xpu" if fits and torch is not None and torch.xpu else "bmg"
+        return purpose
+    return "xpu" if compiler == "icpx" else "bmg"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from schema_patch.build.toolchain import Devices, Facts, Interpreter, Program, Torch
+from schema_patch.build.toolchain import Devices, Driver, Facts, Interpreter, Program, Torch
 
 ICPX_2025 = """\
 Intel(R) oneAPI DPC++/C++ Compiler 2025.3.2 (2025.3.2.20260112)
@@ -83,4 +83,5 @@ def good(purpose: str) -> Facts:
         cpus=8,
         memory=64 * 2**30,
         caches=(),
+        driver=Driver("/env", "2025.3.2", "libsycl.so.8", "/usr/bin/clang++-19 19.1.7", "/usr/bin/ocloc (ocloc 26.27)", {}),
     )  # fmt: skip

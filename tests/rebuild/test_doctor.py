@@ -114,6 +114,41 @@ def test_one_thing_is_wrong(change, purpose, check, severity, said, fix) -> None
     assert fix in lines[0].fix
 
 
+def kit(**changes: object):
+    return lambda given: replace(given, driver=replace(given.driver, **changes))
+
+
+OWN = [
+    (kit(front_end="", missing={"front end": "no SYCL front end"}), "front-end", ERROR, "no libsycl-jit.so", "2025.3.*"),
+    (kit(runtime="libsycl.so.9", front_end="2026.1.0"), "front-end", ERROR, "torch loads libsycl.so.8", "==2025.3.*"),
+    (facts(torch=Torch("2.14.0+xpu", True, (), ("/env/lib/libsycl.so.9",))), "front-end", ERROR, "libsycl.so.9", "2026.*"),
+    (kit(clang="", missing={"clang": "expected clang++ from 18 on"}), "clang", ERROR, "from 18 on", "clang-19"),
+    (kit(offline="", missing={"offline": "there is none"}), "ocloc", ERROR, "there is none", "make ocloc"),
+    (facts(torch=Torch("2.13.0+cpu")), "torch", WARNING, "without XPU", ""),
+    (arch("bgm"), "arch", WARNING, "names bgm", "TORCH_XPU_ARCH_LIST=bmg"),
+    (programs(ninja=None), "ninja", ERROR, "no ninja", "pip install ninja"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "check", "severity", "said", "fix"), OWN)
+def test_one_part_of_the_kits_own_compiler_is_wrong(change, check, severity, said, fix) -> None:
+    given = programs(icpx=None, ocloc=None)(good("xpu"))
+    assert {line.severity for line in doctor.examine(given, "bmg")} == {NOTE}
+    lines = [line for line in doctor.examine(change(given), "bmg") if line.severity is not NOTE]
+    assert [(line.check, line.severity) for line in lines] == [(check, severity)]
+    assert said in lines[0].found
+    assert lines[0].why
+    assert fix in lines[0].fix
+
+
+def test_a_newer_torch_takes_the_front_end_of_its_own_runtime() -> None:
+    newer = facts(torch=Torch("2.14.0+xpu", True, (), ("/env/lib/libsycl.so.9",)))(good("xpu"))
+    given = kit(runtime="libsycl.so.9", front_end="2026.1.0")(newer)
+    (line,) = (line for line in doctor.examine(given, "bmg") if line.check == "front-end")
+    assert line.severity is NOTE
+    assert "the origin library needs libsycl.so.8" in line.found
+
+
 def test_every_check_is_seen_to_speak() -> None:
     assert {case[2] for case in CASES} >= {line.check for line in doctor.examine(good("xpu"), "xpu")}
     assert {case[2] for case in CASES} >= {line.check for line in doctor.examine(good("host"), "host")}

@@ -1,0 +1,59 @@
+"""doctor's checks of the kit's own SYCL compiler: its front end, the host's clang, ocloc. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schema_patch.installed import policy
+from schema_patch.model import Severity
+
+from .diagnosis import Line, toolchain
+from .toolchain import Facts, major
+
+CLANG = "apt-get install clang-19"
+OCLOC = "make ocloc   # or install intel-ocloc of a distribution that knows the device"
+
+
+def front_end(facts: Facts, purpose: str) -> Iterator[Line]:
+    """The front end is there, and is part of the very runtime that torch loads."""
+    if purpose != "bmg":
+        return
+    driver, python = facts.driver, facts.interpreter.executable
+    needed = next((major(path) for path in facts.torch.sycl), "") if facts.torch else ""
+    release = {"9": "2026.*"}.get(needed, f"{toolchain().compiler}.*")
+    fix = f"{python} -m pip install 'intel-sycl-rt=={release}'"
+    if driver is None or not driver.front_end:
+        why = "SYCL sources are compiled by the front end that is part of the runtime"
+        yield Line("front-end", Severity.ERROR, "no libsycl-jit.so in this Python", why, fix)
+    elif needed and driver.runtime != f"libsycl.so.{needed}":
+        found = f"intel-sycl-rt {driver.front_end} is {driver.runtime}, and torch loads libsycl.so.{needed}"
+        why = "what is compiled for one runtime is not to be used beside the other"
+        yield Line("front-end", Severity.ERROR, found, why, fix)
+    else:
+        origin = policy.load().sycl.major
+        note = "" if driver.runtime == f"libsycl.so.{origin}" else f"; the origin library needs libsycl.so.{origin}"
+        yield Line("front-end", Severity.NOTE, f"DPC++ {driver.front_end} ({driver.runtime}){note}")
+
+
+def host_compiler(facts: Facts, purpose: str) -> Iterator[Line]:
+    """clang, for the host side of SYCL sources."""
+    if purpose != "bmg":
+        return
+    if facts.driver is None or not facts.driver.clang:
+        why = "g++ cannot name the kernels of unnamed lambdas, nor read Intel's ESIMD headers"
+        found = facts.driver.missing.get("clang", "no clang++") if facts.driver else "no clang++"
+        yield Line("clang", Severity.ERROR, found, why, CLANG)
+    else:
+        yield Line("clang", Severity.NOTE, f"clang++ {facts.driver.clang}")
+
+
+def offline(facts: Facts, purpose: str) -> Iterator[Line]:
+    """ocloc, for machine code."""
+    if purpose != "bmg":
+        return
+    if facts.driver is None or not facts.driver.offline:
+        why = "it makes the machine code: without it a library has SPIR-V alone"
+        found = facts.driver.missing.get("offline", "no ocloc") if facts.driver else "no ocloc"
+        yield Line("ocloc", Severity.ERROR, found, why, OCLOC)
+    else:
+        yield Line("ocloc", Severity.NOTE, facts.driver.offline)

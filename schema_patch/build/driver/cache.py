@@ -1,0 +1,81 @@
+"""Results by what they were made from: a folder of files named by digests. Two builds may write to it at once.
+
+An entry is written whole or not at all, and never changed: who finds it may use it. Deleting any is always safe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from schema_patch.model import ToolError
+
+VARIABLE = "SCHEMA_PATCH_CACHE"  # another folder
+
+
+def folder() -> Path:
+    given = os.environ.get(VARIABLE)
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(home, "schema-patch", "driver")
+
+
+def digest(*parts: str | bytes) -> str:
+    """Of several texts in their order; where one ends counts."""
+    whole = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        whole.update(f"{len(data)} ".encode() + data)
+    return whole.hexdigest()
+
+
+def load(kind: str, key: str) -> bytes | None:
+    try:
+        return (folder() / kind / key[:2] / key).read_bytes()
+    except OSError:
+        return None
+
+
+def store(kind: str, key: str, data: bytes) -> None:
+    """A cache that cannot be written costs time and nothing else."""
+    target = folder() / kind / key[:2] / key
+    with suppress(OSError):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        os.replace(name, target)
+
+
+def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` fills, once. Raises ToolError where it cannot be written: its files are used in place."""
+    target = folder() / kind / key
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(dir=target.parent))
+    except OSError as error:
+        raise ToolError(f"cannot write: {error.strerror}; {VARIABLE} names another folder", str(target)) from error
+    try:
+        make(work)
+        with suppress(OSError):  # another build was faster
+            os.replace(work, target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return target
+
+
+def of_files(paths: Iterable[Path]) -> str:
+    """By names, sizes and times: for large files that packages install and nobody edits."""
+    words = []
+    for path in paths:
+        facts = path.stat()
+        words.append(f"{path} {facts.st_size} {facts.st_mtime_ns}")
+    return digest(*words)

@@ -1,0 +1,63 @@
+"""One source -> one object: its device side by the front end, its host side by clang, both in one file."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import arguments, frontend, hostside, objects
+from .link import put
+from .options import Plan
+from .runtime import Runtime
+
+
+def compile_source(plan: Plan, source: str, output: str, runtime: Runtime) -> None:
+    """Raises ToolError with what a compiler says, at the line of the source, once."""
+    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+        made, depends = os.path.join(work, "made.o"), os.path.join(work, "host.d")
+        if plan.sycl:
+            dependencies = _both(plan, source, made, depends, runtime)
+        else:
+            sys.stderr.write(hostside.compile_plain(plan, source, made, depends, None))
+            dependencies = []
+        put(made, output)
+        if plan.depfile is not None:
+            host = frontend.dependencies(Path(depends).read_text("utf-8", "surrogateescape"))
+            found = [path for path in host if not path.startswith(f"{work}/")]
+            _write_depends(plan, output, dict.fromkeys([*found, *dependencies]))
+
+
+def _both(plan: Plan, source: str, made: str, depends: str, runtime: Runtime) -> Iterable[str]:
+    device = frontend.compile_device(source, device_words(plan), runtime)
+    if device.log:
+        print(device.log, file=sys.stderr)
+    kernels = arguments.kernels(device, source)
+    payload = objects.Payload(
+        source=source, runtime=runtime.name, front_end=runtime.version, images=device.images,
+        kernels=tuple(kernels.values()),
+    )  # fmt: skip
+    headers = (device.header, device.footer)
+    sys.stderr.write(hostside.compile_host(plan, source, made, depends, runtime, headers, objects.encoded(payload)))
+    return device.dependencies
+
+
+def device_words(plan: Plan) -> list[str]:
+    """What the front end is told. Its own level of optimization is -O2, whatever the host side is compiled with."""
+    standard = [] if any(word.startswith("-std=") for word in plan.both) else [hostside.STANDARD]
+    return [*standard, *plan.both, *plan.device]
+
+
+def _write_depends(plan: Plan, output: str, paths: Iterable[str]) -> None:
+    names = plan.depnames or (output,)
+    files = [path for path in paths if plan.system_depends or not path.startswith("/usr/")]
+    text = f"{' '.join(_escaped(name) for name in names)}: \\\n  " + " \\\n  ".join(map(_escaped, files)) + "\n"
+    if plan.phony:
+        text += "".join(f"\n{_escaped(path)}:\n" for path in files[1:])
+    Path(plan.depfile or f"{os.path.splitext(output)[0]}.d").write_text(text, "utf-8", "surrogateescape")
+
+
+def _escaped(path: str) -> str:
+    return path.replace("$", "$$").replace(" ", "\\ ").replace("#", "\\#")

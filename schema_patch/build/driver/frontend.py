@@ -1,0 +1,190 @@
+"""SYCL source -> SPIR-V images with their properties, and the headers by which host code knows the kernels.
+
+The front end is the one inside the SYCL runtime (jit.py calls it): being part of the runtime, it cannot be of another
+release. Besides images it writes what DPC++'s own driver gives to a host compiler: the integration header, with name,
+argument table and size of each kernel, and the footer, with specialization constants and device globals.
+Knows nothing of machine code, nor of how a library carries images.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from schema_patch.model import ToolError
+
+from . import cache
+from .runtime import Runtime
+
+# The libraries that the front end links to what needs them, each made of a part of device_library.cpp or of nothing.
+LIBRARIES = {
+    "libsycl-crt": "SCHEMA_PATCH_RUNTIME",
+    "libsycl-cmath": "SCHEMA_PATCH_MATHEMATICS",
+    **dict.fromkeys(
+        ("libsycl-cmath-fp64", "libsycl-complex", "libsycl-complex-fp64", "libsycl-imf", "libsycl-imf-fp64",
+         "libsycl-imf-bf16"), ""),
+}  # fmt: skip
+NO_LIBRARIES = "-fno-sycl-device-lib=all"
+SAYS_DEPRECATED = re.compile(r"^warning: option '-fno-sycl-device-lib=\w+' is deprecated.*\n", re.MULTILINE)
+PREAMBLE = re.compile(r"\A(?:Device compilation failed|Hashing failed)\nDetailed information:\n\t", re.MULTILINE)
+
+Properties = list[tuple[str, list[tuple[str, int | bytes]]]]
+
+
+class Image(msgspec.Struct, frozen=True):
+    """One device image: which kernels it has, and what the runtime must know of it (set, name, value)."""
+
+    spirv: bytes
+    entries: tuple[str, ...]
+    properties: Properties
+
+
+class Device(msgspec.Struct, frozen=True):
+    """The device side of one source file. `dependencies`: files that it was made from."""
+
+    images: tuple[Image, ...]
+    header: str
+    footer: str
+    log: str
+    dependencies: tuple[str, ...]
+    cached: bool = False
+
+
+def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Device:
+    """Raises ToolError with what the front end says, each message at its line of the source."""
+    text = _text(source)
+    # .sycl is no suffix that the front end knows.
+    words = ("-x", "c++", *words)
+    root = toolchain(runtime)
+    job = {"library": str(root / "lib" / "libsycl-jit.so"), "name": source, "text": text}
+    found = _ask({**job, "action": "digest", "words": list(words)}, source)
+    if not found["digest"]:
+        raise ToolError(_said(found["log"], source))
+    key = cache.digest(found["digest"], root.name, source, msgspec.json.encode(words), "1")
+    kept = cache.load("device", key)
+    if kept is not None:
+        return msgspec.structs.replace(msgspec.msgpack.decode(kept, type=Device), cached=True)
+    device = _compile(job, words, source)
+    cache.store("device", key, msgspec.msgpack.encode(device))
+    return device
+
+
+def toolchain(runtime: Runtime) -> Path:
+    """A folder in which the front end finds its headers and device libraries; made once for each runtime."""
+    library = Path(runtime.library)
+    text = (resources.files(__package__) / "device_library.cpp").read_text("utf-8")
+    front_end = library / "libsycl-jit.so"
+    key = cache.digest(cache.of_files([front_end]), runtime.include, runtime.version, text)[:20]
+
+    def make(folder: Path) -> None:
+        (folder / "bin").mkdir()  # from where it searches
+        (folder / "lib").mkdir()
+        (folder / "include").symlink_to(runtime.include)
+        for entry in library.iterdir():
+            if ".so" in entry.name or entry.name == "clang":
+                (folder / "lib" / entry.name).symlink_to(entry)
+        if brings_libraries(runtime):
+            return
+        for name, part in LIBRARIES.items():
+            words = ["-x", "c++", NO_LIBRARIES, "-isystem", runtime.include, *([f"-D{part}"] if part else [])]
+            job = {"library": str(folder / "lib" / "libsycl-jit.so"), "name": "device_library.cpp", "text": text}
+            with tempfile.TemporaryDirectory() as out:
+                answer = _ask({**job, "action": "compile", "words": words, "bitcode": True, "out": out}, name)
+                if answer["error"]:
+                    raise ToolError(_said(answer["log"], "device_library.cpp"))
+                shutil.copyfile(Path(out, "module.bc"), folder / "lib" / f"{name}.bc")
+
+    return cache.made("frontend", f"{runtime.version}-{key}", make)
+
+
+def brings_libraries(runtime: Runtime) -> bool:
+    """From 2026 on the front end holds its headers and device libraries in itself."""
+    return int(runtime.major) >= 9
+
+
+def _compile(job: dict[str, Any], words: Sequence[str], source: str) -> Device:
+    with tempfile.TemporaryDirectory(prefix="schema-patch-") as out:
+        header, footer, depends = (os.path.join(out, name) for name in ("header.h", "footer.h", "depends.d"))
+        extra = [f"-fsycl-int-header={header}", f"-fsycl-int-footer={footer}", "-dependency-file", depends, "-MT", "_",
+                 "-sys-header-deps"]  # fmt: skip
+        asked = [*words, *(word for one in extra for word in ("-Xclang", one))]
+        answer = _ask({**job, "action": "compile", "words": asked, "bitcode": False, "out": out}, source)
+        log = _said(answer["log"], source)
+        if answer["error"]:
+            raise ToolError(log)
+        return Device(
+            images=tuple(_image(row, source) for row in answer["images"]),
+            header=_read(header),
+            footer=_read(footer),
+            log=log,
+            dependencies=tuple(dependencies(_read(depends))),
+        )
+
+
+def _image(row: dict[str, Any], source: str) -> Image:
+    if row["format"] != 2:
+        raise ToolError(f"expected SPIR-V from the front end, found an image of format {row['format']}", source)
+    properties: Properties = [
+        (name, sorted((key, value if isinstance(value, int) else bytes.fromhex(value)) for key, value in values))
+        for name, values in row["properties"]
+    ]
+    return Image(Path(row["path"]).read_bytes(), tuple(row["entries"]), properties)
+
+
+def _ask(job: dict[str, Any], what: str) -> Any:
+    """One answer of jit.py. A front end that is ended from outside ends nothing else."""
+    program = str(resources.files(__package__) / "jit.py")
+    done = subprocess.run(
+        [sys.executable, "-I", program], input=json.dumps(job).encode(), capture_output=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        if done.returncode == -signal.SIGKILL:
+            why = "was killed, most likely for want of memory: fewer compilers at once (MAX_JOBS) need less"
+        elif done.returncode < 0:
+            why = f"ended with signal {-done.returncode}: a bug of the front end"
+        else:
+            why = "could not be run"
+        raise ToolError(f"the SYCL front end {why}{f'; its last words: {said[-2000:]}' if said else ''}", what)
+    sys.stderr.write(done.stderr.decode(errors="replace"))
+    return json.loads(done.stdout)
+
+
+def _said(log: str, source: str) -> str:
+    """What the front end says, less what our own options make it say."""
+    del source
+    text = PREAMBLE.sub("", log)
+    return SAYS_DEPRECATED.sub("", text).strip("\n")
+
+
+def dependencies(rule: str) -> Iterable[str]:
+    """The files of a make rule, less its target."""
+    _, _, files = rule.replace("\\\n", " ").partition(":")
+    for word in re.findall(r"(?:[^\s\\]|\\.)+", files):
+        yield re.sub(r"\\(.)", r"\1", word).replace("$$", "$")
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "surrogateescape")
+    except FileNotFoundError:  # of a source without kernels
+        return ""
+
+
+def _text(source: str) -> str:
+    try:
+        return Path(source).read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise ToolError(f"cannot read: {error.strerror}", source) from error

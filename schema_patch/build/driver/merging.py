@@ -1,0 +1,61 @@
+"""The device sides of all objects of one library -> its images, each kernel once.
+
+Two files may well have the same kernel: of a template, or of a header's inline function. Two different kernels of one
+name are an error that no run would show: the runtime would take either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from schema_patch.model import ToolError
+
+from .arguments import Kernel
+from .frontend import Image
+from .objects import Payload
+
+
+def images(payloads: Iterable[Payload], runtime: str) -> list[Image]:
+    """In the order of the objects. Raises ToolError where kernels clash or were compiled for another runtime."""
+    seen: dict[str, tuple[Kernel, Payload]] = {}
+    taken: dict[str, bytes] = {}
+    kept: list[Image] = []
+    for payload in payloads:
+        if payload.runtime != runtime:
+            raise ToolError(
+                f"compiled for {payload.runtime}, and this link is for {runtime}: compile it again", payload.source
+            )
+        for kernel in payload.kernels:
+            first, where = seen.setdefault(kernel.name, (kernel, payload))
+            if first != kernel:
+                raise ToolError(
+                    f"kernel {kernel.name} ({kernel.place}) is also in {where.source} ({first.place}), and differs: "
+                    "give one of them another name",
+                    payload.source,
+                )
+        known = {kernel.name: kernel for kernel in payload.kernels}
+        kept += [image for image in payload.images if _is_new(image, payload, taken, seen, known)]
+    return kept
+
+
+def _is_new(
+    image: Image,
+    payload: Payload,
+    taken: dict[str, bytes],
+    seen: Mapping[str, tuple[Kernel, Payload]],
+    known: Mapping[str, Kernel],
+) -> bool:
+    """Whether an image has a kernel that no image before it has."""
+    fresh = [name for name in image.entries if name not in taken]
+    for name in image.entries:
+        if name in taken and len(image.entries) == 1 and taken[name] not in (b"", image.spirv):
+            # Of one class at one place, with the same arguments: an inline function under other options or macros.
+            kernel, where = seen[name]
+            raise ToolError(
+                f"kernel {name} ({known[name].place}) was compiled to other code in {where.source} ({kernel.place}): "
+                "a macro or an option of the two files differs",
+                payload.source,
+            )
+    for name in fresh:
+        taken[name] = image.spirv if len(image.entries) == 1 else b""
+    return bool(fresh) or not image.entries

@@ -1,0 +1,197 @@
+"""SPIR-V -> machine code of a device, by ocloc and its graphics compiler (IGC).
+
+Found on the path, under the name that a distribution gives it too, or where `make ocloc` has put it. Modules are
+compiled side by side; one that was compiled before by the same compiler for the same device is not compiled again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+
+import msgspec
+
+from schema_patch.elf import zebin
+from schema_patch.model import ToolError
+
+from . import cache, objects, processes
+from .frontend import Image
+
+VARIABLE = "SCHEMA_PATCH_OCLOC"
+FETCHED = "ocloc"  # the folder of `make ocloc`, in the cache
+RECIPE = "`make ocloc` fetches it, or install intel-ocloc of a distribution that knows the device"
+# What the libraries of IGC are called, the number behind which is its version.
+COMPILER = re.compile(r"libigc\.so\.(\d+\.\d+\.\d+)")
+DOUBLE = {True: "-doubleGRF", False: "-ze-opt-large-register-file"}  # by whether the vector compiler is meant
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """Machine code of one image. `spills`: bytes of each kernel that has any."""
+
+    code: bytes
+    spills: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    path: str
+    version: str
+    igc: str
+
+    @property
+    def told(self) -> str:
+        return f"{self.path} (ocloc {self.version}, IGC {self.igc or 'of unknown version'})"
+
+
+Tell = Callable[[int, int], None]
+
+
+@once
+def find() -> Compiler:
+    """Raises ToolError where there is none."""
+    given = os.environ.get(VARIABLE)
+    path = shutil.which(given) if given else _on_path() or _fetched()
+    if not path:
+        where = f"{VARIABLE}={given} is not there" if given else "there is none on the path"
+        raise ToolError(f"expected ocloc, which compiles for a device, and {where}: {RECIPE}")
+    done = processes.run([path, "--version"])
+    match = re.search(r"\d+\.\d+\.\d+", done.said)
+    if done.code or not match:
+        raise ToolError(f"ocloc does not tell its version and {processes.ending(done.code)}: {done.said[:300]}", path)
+    return Compiler(path, match[0], _igc(Path(path)))
+
+
+def check_devices(devices: Sequence[str]) -> None:
+    """Raises ToolError for a device that this ocloc does not know, with those that it knows."""
+    compiler = find()
+    for device in devices:
+        done = processes.run([compiler.path, "ids", device])
+        if done.code:
+            known = ", ".join(_known(compiler)) or done.said.strip()
+            raise ToolError(
+                f"device {device!r} is not known to ocloc {compiler.version}, which knows {known}", compiler.path
+            )
+
+
+def compile_all(
+    images: Sequence[Image], devices: Sequence[str], options: Sequence[str], jobs: int, tell: Tell
+) -> list[Machine]:
+    """Machine code of each image, in their order. Raises ToolError with what ocloc says of the first that fails."""
+    compiler = find()
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        futures = {pool.submit(_one, compiler, image, devices, options): i for i, image in enumerate(images)}
+        found: dict[int, Machine] = {}
+        try:
+            for future in as_completed(futures):
+                found[futures[future]] = future.result()
+                tell(len(found), len(images))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            processes.end_all()
+            raise
+    return [found[i] for i in range(len(images))]
+
+
+def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:
+    """The options of IGC for one image: what its properties ask for, then what the command line adds."""
+    facts = {(group, name): value for group, values in image.properties for name, value in values}
+    vector = facts.get(("SYCL/misc properties", "isEsimdImage"), 0) == 1
+    large = [DOUBLE[vector]] if facts.get(("SYCL/misc properties", "sycl-grf-size")) == 256 else []
+    # One name of the option for both compilers: each takes its own.
+    given = [DOUBLE[vector] if word in DOUBLE.values() else word for word in options]
+    return tuple(dict.fromkeys([*(["-vc-codegen"] if vector else []), *large, *given]))
+
+
+def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequence[str]) -> Machine:
+    words = words_for(image, options)
+    key = cache.digest(compiler.version, compiler.igc, ",".join(devices), "\0".join(words), image.spirv, "1")
+    kept = cache.load("machine", key)
+    if kept is not None:
+        return msgspec.msgpack.decode(kept, type=Machine)
+    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+        Path(work, "image.spv").write_bytes(image.spirv)
+        asked = ["-options", " ".join(words)] if words else []
+        argv = [compiler.path, "compile", "-spirv_input", "-file", "image.spv", "-device", ",".join(devices),
+                "-output_no_suffix", "-output", "machine", *asked]  # fmt: skip
+        done = processes.run(argv, work)
+        results = [path for path in Path(work).glob("machine*") if path.suffix in ("", ".bin", ".ar")]
+        if done.code or len(results) != 1:
+            kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
+            why = processes.ending(done.code) if done.code else "left no machine code"
+            raise ToolError(f"ocloc {why} for {','.join(devices)}, kernel {kernels}\n{done.said.strip()}")
+        code = results[0].read_bytes()
+    machine = Machine(code, _spills(code))
+    cache.store("machine", key, msgspec.msgpack.encode(machine))
+    return machine
+
+
+def _spills(code: bytes) -> dict[str, int]:
+    """Bytes that each kernel keeps in memory for want of registers, from the notes that IGC leaves (.ze_info, YAML)."""
+    spills: dict[str, int] = {}
+    parts = [code]
+    if code.startswith(zebin.ARCHIVE):
+        parts = [code[start:end] for _, start, end in zebin.members(code, 0, len(code), "machine code")]
+    for part in parts:
+        for name, content in objects.sections(part, "machine code") if part.startswith(objects.ELF) else ():
+            if name == ".ze_info":
+                spills.update(_spilling(content.decode("utf-8", "replace")))
+    return spills
+
+
+def _spilling(notes: str) -> Iterator[tuple[str, int]]:
+    for block in re.split(r"(?m)^\s*- name:\s*", notes)[1:]:
+        size = re.search(r"(?m)^\s*spill_(?:mem_)?size:\s*(\d+)", block)
+        if size and int(size[1]):
+            yield block.split("\n", 1)[0].strip("'\" "), int(size[1])
+
+
+def _on_path() -> str | None:
+    found = shutil.which("ocloc")
+    if found:
+        return found
+    for folder in os.environ.get("PATH", "").split(os.pathsep):  # Debian's is called by its version
+        names = sorted(Path(folder).glob("ocloc-[0-9]*")) if folder else []
+        if names:
+            return str(names[-1])
+    return None
+
+
+def _fetched() -> str | None:
+    path = cache.folder() / FETCHED / "bin" / "ocloc"
+    return str(path) if path.is_file() else None
+
+
+def _igc(ocloc: Path) -> str:
+    """The version of the graphics compiler, from the name of its library; empty where it cannot be told."""
+    folders = [
+        ocloc.resolve().parents[1],
+        Path("/usr/lib/x86_64-linux-gnu"),
+        Path("/usr/local/lib"),
+        Path("/usr/lib64"),
+    ]
+    for folder in folders:
+        for path in sorted(folder.rglob("libigc.so.*") if folder == folders[0] else folder.glob("libigc.so.*")):
+            if match := COMPILER.match(path.name):
+                return match[1]
+    return ""
+
+
+def _known(compiler: Compiler) -> list[str]:
+    said = processes.run([compiler.path, "compile", "--help"]).said
+    match = re.search(r"<device_type> can be: (.*?), ip version", said, re.DOTALL)
+    return [name.strip() for name in match[1].split(",")] if match else []
+
+
+def progress(done: int, total: int) -> None:
+    """One line that is written over, on a terminal; nothing elsewhere."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\rmachine code: {done} of {total} modules" + ("\n" if done == total else ""))
+        sys.stderr.flush()

@@ -1,0 +1,220 @@
+"""A command line of icpx's shape -> what is to be done, as a value. Runs nothing.
+
+Every option is known by name with the parts of the build that it is for, or it is refused: an option that is ignored
+builds something else than was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from schema_patch.model import ToolError
+
+from .known import ONE, REFUSED, TWO, For
+
+SOURCES = frozenset({".cpp", ".cc", ".cxx", ".c++", ".C", ".cp", ".sycl"})
+OBJECTS = frozenset({".o", ".obj", ".a", ".so"})
+TARGETS = ("spir64", "spir64_gen")
+
+
+class Action(Enum):
+    COMPILE = "compile"
+    DEVICE_LINK = "device link"
+    LINK = "link"
+    VERSION = "version"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a command line asks for. Words keep their order, in which include folders are searched."""
+
+    action: Action = Action.LINK
+    sycl: bool = False
+    sources: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()  # and, in their order, what is for the linker
+    output: str = ""
+    both: tuple[str, ...] = ()
+    host: tuple[str, ...] = ()
+    device: tuple[str, ...] = ()
+    host_only: tuple[str, ...] | None = None  # of -fsycl-host-compiler-options, in the place of `both` and `host`
+    targets: tuple[str, ...] = ("spir64",)
+    devices: tuple[str, ...] = ()  # what machine code is made for, as ocloc calls it
+    backend: tuple[str, ...] = ()  # further options for ocloc's compiler
+    compress: bool = False
+    level: int = 10
+    depfile: str | None = None  # empty: beside the object
+    depnames: tuple[str, ...] = ()
+    system_depends: bool = True
+    phony: bool = False
+    jobs: int = 0
+    verbose: bool = False
+    dry: bool = False
+
+
+@dataclass(slots=True)
+class _Reading:
+    both: list[str] = field(default_factory=list)
+    host: list[str] = field(default_factory=list)
+    device: list[str] = field(default_factory=list)
+    link: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    said: list[tuple[str, str]] = field(default_factory=list)  # of the driver: name, value
+    language: str = ""
+
+
+def parse(argv: Sequence[str]) -> Plan:
+    """Raises ToolError for what is not known, with its name."""
+    reading = _Reading()
+    words = iter(argv)
+    for word in words:
+        _word(word, words, reading)
+    if not argv:
+        raise ToolError("expected options and source files, found none: `--version` says what this is")
+    plan = _driver(reading)
+    if plan.action is not Action.VERSION and not (reading.sources or reading.link):
+        raise ToolError("no input files")
+    return replace(
+        plan, sources=tuple(reading.sources), objects=tuple(reading.link), both=tuple(reading.both),
+        host=tuple(reading.host), device=tuple(reading.device),
+    )  # fmt: skip
+
+
+def _word(word: str, words: Iterator[str], into: _Reading) -> None:
+    if not word.startswith("-") or word == "-":
+        suffix = os.path.splitext(word)[1]
+        if into.language == "c++" or suffix in SOURCES:
+            into.sources.append(word)
+        elif suffix in OBJECTS or re.search(r"\.so[.\d]*$", word):
+            into.link.append(word)
+        else:
+            raise ToolError(f"expected C++ or SYCL source or an object file, found {word}; -x c++ says it is source")
+        return
+    if word in REFUSED:
+        raise ToolError(f"option {word} is refused: {REFUSED[word]}")
+    for part, names in TWO:
+        for name in names:
+            if word == name or (name.startswith("-Xsycl-target") and word.startswith(f"{name}=")):
+                _sort(part, word, _value(word, words), into)
+                return
+    for part, pattern in ONE:
+        if re.fullmatch(pattern, word, re.DOTALL):
+            _sort(part, word, None, into)
+            return
+    raise ToolError(f"option {word} is not known here, and nothing that is not understood is built")
+
+
+def _value(name: str, words: Iterator[str]) -> str:
+    value = next(words, None)
+    if value is None:
+        raise ToolError(f"option {name} expects a value, and is the last word")
+    return value
+
+
+def _sort(part: For, word: str, value: str | None, into: _Reading) -> None:
+    if part is For.DRIVER:
+        if word in ("-x", "-xc++"):
+            into.language = _language(value or "c++")
+        else:
+            into.said.append((word, value or ""))
+        return
+    # The front end reads option names of another compiler driver too, and takes -O3 for a file of that name.
+    place = {For.BOTH: into.both, For.HOST: into.host, For.DEVICE: into.device, For.LINK: into.link}[part]
+    if word.startswith("-Xsycl-target-frontend"):
+        place += shlex.split(value or "")
+    else:
+        place += [word] if value is None else [word, value]
+
+
+def _language(value: str) -> str:
+    if value not in ("c++", "none"):
+        raise ToolError(f"option -x: expected c++, found {value}")
+    return value
+
+
+def _driver(reading: _Reading) -> Plan:
+    plan = Plan()
+    actions = {"-c": Action.COMPILE, "-fsycl-link": Action.DEVICE_LINK, "-fsycl-link=image": Action.DEVICE_LINK,
+               "--version": Action.VERSION}  # fmt: skip
+    backend: list[str] = []
+    for word, value in reading.said:
+        name, equals, joined = word.partition("=")
+        if word in actions:
+            plan = replace(plan, action=actions[word])
+        elif word == "-fsycl":
+            plan = replace(plan, sycl=True)
+        elif name == "-o" or (word.startswith("-o") and len(word) > 2 and not equals):
+            plan = replace(plan, output=value or word[2:])
+        elif name == "-fsycl-targets":
+            plan = replace(plan, targets=tuple(joined.split(",")))
+        elif word.startswith("-Xs") and not word.startswith("-Xsycl"):
+            backend += shlex.split(value) if word == "-Xs" else shlex.split(f"-{word[3:]}")
+        elif name == "-Xsycl-target-backend":
+            if joined in ("", "spir64_gen") or joined.startswith("intel_gpu_"):
+                backend += shlex.split(value)
+            elif joined not in TARGETS:
+                raise ToolError(f"option {word}: expected one of {', '.join(TARGETS)}, found {joined}")
+        elif name == "-fsycl-host-compiler-options":
+            plan = replace(plan, host_only=_host_words(joined))
+        elif word.endswith("offload-compress"):
+            plan = replace(plan, compress="no-" not in word)
+        elif name.endswith("offload-compression-level"):
+            plan = replace(plan, level=int(joined))
+        elif name == "-fsycl-max-parallel-link-jobs":
+            plan = replace(plan, jobs=int(joined))
+        elif word in ("-MD", "-MMD"):
+            plan = replace(plan, depfile=plan.depfile or "", system_depends=word == "-MD")
+        elif word == "-MF":
+            plan = replace(plan, depfile=value)
+        elif word in ("-MT", "-MQ"):
+            plan = replace(plan, depnames=(*plan.depnames, value))
+        elif word == "-MP":
+            plan = replace(plan, phony=True)
+        elif word == "-v":
+            plan = replace(plan, verbose=True)
+        elif word == "-###":
+            plan = replace(plan, dry=True)
+        elif word == "-Xsycl-target-linker":
+            raise ToolError(f"option {word} is refused: the offline compiler links one module at a time")
+    return _offline(plan, backend)
+
+
+def _offline(plan: Plan, backend: Sequence[str]) -> Plan:
+    """The devices and options that ocloc is given, from the words for it; `-device X` and `-options "…"` are known."""
+    devices: list[str] = []
+    options: list[str] = []
+    words = iter(backend)
+    for word in words:
+        if word == "-device":
+            devices += [name for name in _value("-Xs -device", words).split(",") if name]
+        elif word in ("-options", "-internal_options"):
+            options += shlex.split(_value(f"-Xs {word}", words))
+        elif re.fullmatch(r"-(doubleGRF|vc-codegen|cl-.*|ze-.*|igc_opts.*|Xfinalizer|library-compilation|g)", word):
+            options.append(word)
+        elif word.startswith("-device_options"):
+            raise ToolError(f"option -Xs {word} is not known here: -device and -options are")
+        else:
+            raise ToolError(f"option -Xs {word} is not known here: -device and -options are")
+    for target in plan.targets:
+        if target.startswith("intel_gpu_"):
+            devices.append(target.removeprefix("intel_gpu_").replace("_", "-"))
+        elif target not in TARGETS:
+            raise ToolError(f"option -fsycl-targets: expected spir64, spir64_gen or intel_gpu_*, found {target!r}")
+    return replace(plan, devices=tuple(dict.fromkeys(devices)), backend=tuple(options))
+
+
+def _host_words(text: str) -> tuple[str, ...]:
+    """The words of -fsycl-host-compiler-options. They are quoted once more than for the shell."""
+    reading = _Reading()
+    words = iter(shlex.split(text))
+    for word in words:
+        _word(word, words, reading)
+    # setuptools counts -c among its compiler's options.
+    odd = [*reading.device, *(word for word, _ in reading.said if word != "-c"), *reading.sources]
+    if odd:
+        raise ToolError(f"option -fsycl-host-compiler-options: expected options of a host compiler, found {odd[0]}")
+    return (*reading.both, *reading.host)

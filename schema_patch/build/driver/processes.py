@@ -1,0 +1,54 @@
+"""Runs a program of the toolchain to its end. Ended from outside, it takes that program with it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schema_patch.model import ToolError
+
+_running: set[subprocess.Popen[bytes]] = set()
+_running_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    code: int
+    said: str
+
+
+def run(argv: Sequence[str], folder: str | None = None) -> Done:
+    """Raises ToolError where the program cannot be started."""
+    try:
+        process = subprocess.Popen(
+            argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+    except OSError as error:
+        raise ToolError(f"cannot be started: {error.strerror}", argv[0]) from error
+    with _running_lock:
+        _running.add(process)
+    try:
+        with process:
+            said, _ = process.communicate()
+    finally:
+        process.kill()
+        with _running_lock:
+            _running.discard(process)
+    return Done(process.returncode, said.decode(errors="replace"))
+
+
+def end_all() -> None:
+    """Ends what other threads have started, so that they come to their ends too."""
+    with _running_lock:
+        for process in _running:
+            process.kill()
+
+
+def ending(code: int) -> str:
+    """How a process ended, in words."""
+    if code == -signal.SIGKILL or code == 128 + signal.SIGKILL:
+        return "was killed, most likely for want of memory (MAX_JOBS sets how many run at once)"
+    return f"ended with signal {-code}" if code < 0 else f"ended with exit code {code}"

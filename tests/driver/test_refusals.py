@@ -1,0 +1,280 @@
+"""What the driver meets on other machines: parts that are missing, old, killed or refuse; sources that do not compile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from schema_patch.build.driver import cache, fetch, frontend, images, merging, objects, offline, symbols
+from schema_patch.build.driver.arguments import Kernel
+from schema_patch.model import ToolError
+
+from .conftest import UNTOUCHED, run
+
+PLAIN = "int twice(int x) { return 2 * x; }\n"
+
+
+def program(path: Path, script: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.cpp"
+    path.write_text(PLAIN)
+    return path
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def test_no_clang(source: Path) -> None:
+    done = run("-c", source, "-o", source.with_suffix(".o"), SCHEMA_PATCH_CLANG="clang++-no-such")
+    refused(done, "expected clang++ from 18 on", "clang++-no-such, which is not there", "apt-get install clang-19")
+    assert not source.with_suffix(".o").exists()
+
+
+def test_a_clang_too_old(source: Path, tmp_path: Path) -> None:
+    old = program(tmp_path / "clang++", "echo 'Debian clang version 14.0.6'")
+    done = run("-c", source, "-o", source.with_suffix(".o"), SCHEMA_PATCH_CLANG=str(old))
+    refused(done, "expected clang++ from 18 on", f"{old} (14.0.6)")
+
+
+def test_a_clang_that_is_killed(source: Path, tmp_path: Path) -> None:
+    script = 'case "$*" in *--version*) echo "clang version 19.1.7";; *) kill -9 $$;; esac'
+    killed = program(tmp_path / "clang++", script)
+    done = run("-c", source, "-o", source.with_suffix(".o"), SCHEMA_PATCH_CLANG=str(killed))
+    refused(done, "was killed, most likely for want of memory")
+    assert not source.with_suffix(".o").exists()
+
+
+def test_another_runtime_on_the_library_path(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "oneapi").mkdir()
+    (tmp_path / "oneapi/libsycl.so.9").touch()
+    done = run("-fsycl", "-c", source, "-o", "a.o", LD_LIBRARY_PATH=str(tmp_path / "oneapi"))
+    refused(done, "libsycl.so.9 is on LD_LIBRARY_PATH, and libsycl.so.8 is compiled for", str(tmp_path / "oneapi"))
+
+
+def test_a_runtime_that_is_not_whole(source: Path, tmp_path: Path) -> None:
+    done = run("-fsycl", "-c", source, "-o", "a.o", SCHEMA_PATCH_SYCL=str(tmp_path))
+    refused(done, "expected lib/libsycl-jit.so and one libsycl.so.N")
+
+
+def test_a_source_that_does_not_compile_is_told_once(tmp_path: Path) -> None:
+    source = tmp_path / "source.sycl"
+    source.write_text("int main() {\n  return undeclared;\n}\n")
+    done = run("-fsycl", "-c", "-x", "c++", source, "-o", tmp_path / "source.o")
+    refused(done, f"{source}:2:10: error: use of undeclared identifier 'undeclared'")
+    assert done.stderr.count("error:") == 1
+    assert not (tmp_path / "source.o").exists()
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    refused(run("-fsycl", "-c", "gone.cpp", "-o", "a.o", cwd=tmp_path), "gone.cpp: cannot read: No such file")
+
+
+def image(name: str, spirv: bytes = b"code") -> frontend.Image:
+    return frontend.Image(spirv, (name,), [("SYCL/misc properties", [("optLevel", 2)])])
+
+
+def kernel(name: str, line: int = 1, **more: object) -> Kernel:
+    facts = {"file": "a.cpp", "line": line, "column": 1, "size": 8, "esimd": False, "arguments": ()}
+    return Kernel(name=name, **{**facts, **more})  # type: ignore[arg-type]
+
+
+def payload(source: str, *pairs: tuple[Kernel, bytes], runtime: str = "libsycl.so.8") -> objects.Payload:
+    found = tuple(image(one.name, code) for one, code in pairs)
+    return objects.Payload(source, runtime, "2025.3.3", found, tuple(one for one, _ in pairs))
+
+
+def test_one_kernel_of_a_header_in_two_files_is_there_once() -> None:
+    both = [payload(name, (kernel("fill"), b"code"), (kernel(name), name.encode())) for name in ("a.cpp", "b.cpp")]
+    assert [one.entries for one in merging.images(both, "libsycl.so.8")] == [("fill",), ("a.cpp",), ("b.cpp",)]
+
+
+@pytest.mark.parametrize(
+    ("other", "code", "words"),
+    [
+        (kernel("same", line=9), b"code", "kernel same (a.cpp:9:1) is also in a.cpp (a.cpp:1:1), and differs"),
+        (kernel("same", size=16), b"code", "and differs"),
+        (kernel("same"), b"other", "was compiled to other code in a.cpp"),
+    ],
+)
+def test_two_kernels_of_one_name(other: Kernel, code: bytes, words: str) -> None:
+    both = [payload("a.cpp", (kernel("same"), b"code")), payload("b.cpp", (other, code))]
+    with pytest.raises(ToolError) as caught:
+        merging.images(both, "libsycl.so.8")
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("b.cpp: ")
+
+
+def test_objects_for_two_runtimes() -> None:
+    with pytest.raises(ToolError, match=r"compiled for libsycl\.so\.9, and this link is for libsycl\.so\.8"):
+        merging.images([payload("a.cpp", runtime="libsycl.so.9")], "libsycl.so.8")
+
+
+def test_functions_that_nobody_has() -> None:
+    symbols.check(["_Z15__spirv_ocl_sinf", "llvm.usub.sat.i32", "__devicelib_assert_fail"], ["k"], "a.cpp")
+    for name, why in {
+        "_Z37__sycl_getScalar2020SpecConstantValueIiET_PKcPKvS4_": "specialization constants are not lowered",
+        "__imf_sincosf": "in no device library",
+        "_Z6helperi": "not linked across files",
+    }.items():
+        with pytest.raises(ToolError, match=why):
+            symbols.check([name], ["k"], "a.cpp")
+
+
+@pytest.fixture
+def spirv_of_no_kernel() -> frontend.Image:
+    return image("_ZTS6kernel", b"\x03\x02\x23\x07" + b"\0" * 16)
+
+
+SAYS = 'case "$1" in --version) echo 23.43.0; exit 0;; ids) {ids};; compile) {compile};; esac'
+
+
+def ocloc(monkeypatch: pytest.MonkeyPatch, folder: Path, ids: str = "exit 0", compile: str = "exit 0") -> None:
+    path = program(folder / "ocloc", SAYS.format(ids=ids, compile=compile))
+    monkeypatch.setenv(offline.VARIABLE, str(path))
+    monkeypatch.setenv(cache.VARIABLE, str(folder / "cache"))
+    offline.find.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_compiler_is_remembered():
+    yield
+    offline.find.cache_clear()
+
+
+def test_no_ocloc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    offline.find.cache_clear()
+    with pytest.raises(ToolError, match="there is none on the path: `make ocloc` fetches it"):
+        offline.find()
+
+
+def test_an_ocloc_that_does_not_know_the_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = "echo '  <device_type> can be: tgllp, dg2-g10, pvc, ip version  or'"
+    ocloc(monkeypatch, tmp_path, ids="echo 'Unknown acronym'; exit 226", compile=known)
+    with pytest.raises(
+        ToolError, match=r"device 'bmg' is not known to ocloc 23\.43\.0, which knows tgllp, dg2-g10, pvc"
+    ):
+        offline.check_devices(["bmg"])
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo 'error: undefined reference to foo'; exit 245", "exit code 245"),
+        ("echo 'error: undefined reference to foo'; exit 245", "undefined reference to foo"),
+        ("kill -9 $$", "was killed, most likely for want of memory"),
+        ("exit 0", "left no machine code"),
+    ],
+)
+def test_an_ocloc_that_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.Image, script: str, words: str
+) -> None:
+    ocloc(monkeypatch, tmp_path, compile=script)
+    with pytest.raises(ToolError, match=words) as caught:
+        offline.compile_all([spirv_of_no_kernel], ["bmg"], [], 2, lambda done, total: None)
+    assert "_ZTS6kernel" in str(caught.value)
+
+
+def test_options_follow_the_image() -> None:
+    plain, vector = (
+        frontend.Image(b"", (), [("SYCL/misc properties", facts)]) for facts in ([], [("isEsimdImage", 1)])
+    )
+    large = frontend.Image(b"", (), [("SYCL/misc properties", [("isEsimdImage", 1), ("sycl-grf-size", 256)])])
+    assert offline.words_for(plain, ["-doubleGRF"]) == ("-ze-opt-large-register-file",)
+    assert offline.words_for(vector, []) == ("-vc-codegen",)
+    assert offline.words_for(vector, ["-doubleGRF"]) == offline.words_for(large, []) == ("-vc-codegen", "-doubleGRF")
+
+
+def test_spills_are_read_from_the_notes() -> None:
+    notes = (
+        "kernels:\n  - name: 'one'\n    execution_env:\n      spill_size: 3456\n  - name: two\n    execution_env: {}\n"
+    )
+    assert dict(offline._spilling(notes)) == {"one": 3456}
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_device_link_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
+    """ctrl-C while modules are compiled: no output, no half an entry of the cache, no ocloc left."""
+    script = SAYS.format(ids="exit 0", compile=f"echo $$ >> {tmp_path}/started; exec sleep 600")
+    found = program(tmp_path / "ocloc", script)
+    names = [f"kernel{i}" for i in range(10)]
+    content = objects.encoded(
+        payload("a.cpp", *((kernel(name), b"\x03\x02\x23\x07" + name.encode()) for name in names))
+    )
+    (tmp_path / "payload").write_bytes(content)
+    (tmp_path / "a.cpp").write_text(objects.assembly(str(tmp_path / "payload")))
+    subprocess.run(["c++", "-c", tmp_path / "a.cpp", "-o", tmp_path / "a.o"], check=True)
+    argv = [sys.executable, "-m", "schema_patch.build.driver", "-fsycl", "-fsycl-link", "a.o", "-o", "device.o",
+            "-fsycl-targets=spir64_gen", "-Xs", "-device bmg"]  # fmt: skip
+    env = {**UNTOUCHED, offline.VARIABLE: str(found), cache.VARIABLE: str(tmp_path / "cache"), "MAX_JOBS": "2"}
+    process = subprocess.Popen(
+        argv, cwd=tmp_path, env=env, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    started = tmp_path / "started"
+    deadline = time.monotonic() + 120
+    while not (started.exists() and len(started.read_text().split()) == 2):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    if how is signal.SIGINT:
+        os.killpg(process.pid, how)  # as a terminal does
+    else:
+        process.send_signal(how)  # as a build system does, to the one that it has started
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert b"Traceback" not in said
+    assert not (tmp_path / "device.o").exists()
+    assert not list((tmp_path / "cache").rglob("*")) or not list((tmp_path / "cache/machine").rglob("*.*"))
+    for pid in started.read_text().split():
+        assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1]
+
+
+def test_the_mirror_is_the_machines_own(tmp_path: Path) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list.d/debian.sources").write_text(
+        "Types: deb\n# URIs: http://old.example/debian\nURIs: http://security.example/debian-security\n"
+        "Suites: bookworm-security\n\nTypes: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\n"
+    )
+    (tmp_path / "sources.list.d/other.list").write_text("deb [signed-by=/x] https://other.example/repo stable main\n")
+    assert fetch.find_mirror(tmp_path) == "http://mirror.example/debian"
+    (tmp_path / "sources.list.d/debian.sources").write_text(
+        "Types: deb\nURIs: http://a.example/ubuntu\nSuites: noble\n"
+    )
+    assert fetch.find_mirror(tmp_path) == ""
+
+
+def test_where_there_is_no_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    offline.find.cache_clear()
+    with pytest.raises(ToolError, match="found no apt-get, dpkg-deb: install the package with ocloc"):
+        fetch.fetch()
+
+
+def test_a_property_keeps_its_type_and_each_string_is_there_once(tmp_path: Path) -> None:
+    carried = [
+        images.Carried("spir64", b"x" * 600, ("kernel",), [("SYCL/misc properties", [("optLevel", 3)])]),
+        images.Carried("spir64_gen", b"y" * 600, ("kernel",), [("SYCL/kernel names", [("kernel", 1)])]),
+    ]
+    text = images.assembly(carried, "8", None, str(tmp_path))
+    assert text.count('.asciz "kernel"') == 1
+    assert "SYCL/kernel names" not in text
+    assert ".quad 1\n.quad 3" in text

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from esimd_ops.commands.main import esimd_ops
-from esimd_ops.guard.decide import operator_of, twin_name
+from esimd_ops.guard.decide import Action, Decision, operator_of, twin_name
 from schema_patch.schemas import grammar
 
 SERVER = """
@@ -118,4 +118,5 @@ def test_nothing_to_read_is_no_success(tmp_path: Path, monkeypatch: pytest.Monke
     "text", ["a_b::c(Tensor x) -> ()", "a::b_c(Tensor x) -> ()", "lib2::op_1.out_2(Tensor x) -> ()"]
 )
 def test_a_twin_s_name_tells_its_operator(text: str) -> None:
-    assert operator_of(twin_name(grammar.parse(text))) == text.partition("(")[0]
+    decision = Decision(text.partition("(")[0], Action.GUARDED, "", grammar.parse(text))
+    assert operator_of(twin_name(decision)) == decision.op

@@ -1,8 +1,8 @@
 """How many work-groups of a kernel a card holds at once: cores x min(threads, local memory). Values in, values out.
 
-Cards come from policies/cards.toml. What a kernel's thread takes (registers) and a group's local memory are facts of its
-machine code: read from a report of kernels where one is given, else 128 registers, which is what the graphics compiler
-gives without -doubleGRF, and the local memory that the host build saw the kernel ask for.
+Cards come from policies/cards.toml. What a kernel's thread takes (registers) and a group's local memory are facts of
+its machine code: read from a report of kernels where one is given, else 128 registers, which is what the graphics
+compiler gives without -doubleGRF, and the local memory that the host build saw the kernel ask for.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def find(name: str) -> Card:
 
 
 def resident(card: Card, launched: Launched, kernel: Kernel | None = None, registers: int = REGISTERS) -> int:
-    """Groups of a kernel alive at once, at least 1. An ESIMD work-item is a thread; of a SIMD kernel, so many are one."""
+    """Groups of a kernel alive at once, at least 1. An ESIMD work-item is a thread; of SIMD kernels several are."""
     core = _policy().architecture[card.architecture]
     registers = kernel.grf_count if kernel else registers
     if str(registers) not in core.threads:
@@ -116,7 +116,7 @@ def of(launched: Launched, kernels: Mapping[str, Kernel]) -> Kernel | None:
 
 
 def _bare(name: str) -> str:
-    """A kernel's mangled name without what a compiler adds: the prefix of a type's name, the runtime's inline namespace."""
+    """A kernel's mangled name without the prefix of a type's name and the runtime's inline namespace."""
     return re.sub(r"3_V1", "", name.removeprefix("_ZTS"))
 
 

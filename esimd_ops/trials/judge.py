@@ -40,6 +40,24 @@ def outputs(
     return told
 
 
+def shares(
+    operator: Operator, got: dict[str, Tensor], truth: dict[str, Tensor], half: dict[str, Tensor]
+) -> dict[str, float]:
+    """Output -> the share of its elements that are further from the truth than its tolerance."""
+    found, expected, rounded = (operator.comparable(tensors) for tensors in (got, truth, half))
+    told = {}
+    for name, right in expected.items():
+        tolerance = operator.tolerance(name)
+        if tolerance.strays:
+            off = (found[name].int() - right.int()).abs() > 1
+        elif tolerance.exact or not right.is_floating_point():
+            off = bits(found[name]) != bits(right)
+        else:
+            off = _error(found[name], right) > _allowed(right, rounded[name], tolerance)
+        told[name] = float(off.double().mean()) if off.numel() else 0.0
+    return told
+
+
 def _unwritten(before: Tensor, got: Tensor, truth: Tensor) -> int:
     """Elements that still hold their poison and should not."""
     poisoned = before.isnan() & ~truth.isnan() if before.is_floating_point() else (before == POISON) & (truth != POISON)

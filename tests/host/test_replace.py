@@ -12,9 +12,9 @@ import torch
 
 from esimd_ops import environment, guard, replace, samples
 from esimd_ops.races.schedules import NAMED
-from esimd_ops.races.trial import wrong_shares
 from esimd_ops.races.watch import Runtime
 from esimd_ops.table import OPS
+from esimd_ops.trials.subject import OfTable
 
 OP = "esimd_race::esimd_resadd_norm_gemv_fp8_pert"
 OPERATOR = OPS["esimd_resadd_norm_gemv_fp8_pert"]
@@ -39,11 +39,10 @@ def arguments(sizes: samples.Sizes = SIZES) -> dict[str, object]:
 def wrong(call: object) -> float:
     """The largest share of wrong elements of an output."""
     given = arguments()
-    truth = OPERATOR.reference(**given, compute=torch.float64)
-    half = OPERATOR.reference(**given, compute=torch.float16)
+    truth = OfTable(OPERATOR).truth(given)
     with torch.no_grad():
         call(*given.values())  # type: ignore[operator]
-    return max(wrong_shares(OPERATOR, given, truth, half).values())  # type: ignore[arg-type]
+    return max(truth.shares(given).values())  # type: ignore[arg-type]
 
 
 def operator() -> torch._ops.OpOverloadPacket:

@@ -185,10 +185,9 @@ def esimd_gdn_conv_fused_seq_spec(
     """As esimd_gdn_conv_fused_seq for P tokens of each of D sequences, keeping the state after every token:
     spec_state_indices [D, P], token_indx [D * P] the rows of qkvz, ba, output, z_out, num_accepted_tokens [D].
 
-    A sequence starts from the slot of its last accepted token, or from zeros where that is negative. Token t is saved
-    in slot spec_state_indices[s, t], unless negative. The state is rounded between tokens and starts from zeros again
-    after a token that was not saved; the convolution history carries on. Rows that token_indx does not name keep what
-    they hold.
+    A sequence starts from the slot of its last accepted token, and token t is saved in slot spec_state_indices[s, t],
+    rounded; between tokens the state is not. Neither a negative index nor 0, vLLM's null block, is a slot: nothing is
+    saved there, and what starts there starts from zeros. Rows that token_indx does not name keep what they hold.
     """
     layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
     x, z, b, a = _sequential(qkvz, ba, H, HV)
@@ -197,17 +196,14 @@ def esimd_gdn_conv_fused_seq_spec(
     for s in range(num_spec_decodes):
         slots = spec_state_indices[s].tolist()
         before = slots[max(int(num_accepted_tokens[s]) - 1, 0)]
-        history = conv_state[before] if before >= 0 else torch.zeros_like(conv_state[0])
-        S = ssm_state[before] if before >= 0 else torch.zeros_like(ssm_state[0])
+        history = conv_state[before] if before > 0 else torch.zeros_like(conv_state[0])
+        S = ssm_state[before] if before > 0 else torch.zeros_like(ssm_state[0])
         for t, save in enumerate(slots):
             row = int(token_indx[s * num_spec_tokens + t])
-            out, wide = layer.step(x[row], history, b[row], a[row], S)
+            out, S = layer.step(x[row], history, b[row], a[row], S)
             history = torch.cat((history[1:], x[row][None]))
-            S = wide.half()
-            if save >= 0:
-                new["conv_state"][save], new["ssm_state"][save] = history, S
-            else:
-                S = torch.zeros_like(S)
+            if save > 0:
+                new["conv_state"][save], new["ssm_state"][save] = history, S.half()
             new["output"][row] = out.half().reshape(output.shape[1:])
             new["z_out"][row] = z[row].reshape(z_out.shape[1:])
     return new

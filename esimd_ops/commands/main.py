@@ -45,6 +45,7 @@ def esimd_ops() -> None:
     metavar="PATH",
     help="What registers the operators: a shared library, a Python file or a module (repeat; loaded in this order).",
 )
+@click.option("--shapes", metavar="SET|SIZES", default="all", show_default=True, help="all, models, or sizes: 8x4x8.")
 @click.option(
     "--samples", metavar="FILE", help="Operators of your own: a Python file with SAMPLES, or module:function."
 )
@@ -64,6 +65,7 @@ def check(
     ops: tuple[str, ...],
     repeat: int,
     libraries: tuple[str, ...],
+    shapes: str,
     samples: str | None,
     beyond: bool | None,
     record: str | None,
@@ -88,6 +90,7 @@ def check(
         repeat=repeat,
         libraries=libraries,
         beyond=namespace == "esimd_ops" if beyond is None else beyond,
+        shapes=shapes,
         samples=samples or "",
     )
     with _progress() as step:

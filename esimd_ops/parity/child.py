@@ -32,17 +32,25 @@ def work(request: Request, tell: Callable[[Message | Step], None]) -> None:
 
     found = registry.schemas(request.namespace)
     try:
-        known = {op: subject for op, schema in found.items() if (subject := _subject(request, op, schema))}
+        asked = {op: schema for op, schema in found.items() if not request.operators or op in request.operators}
+        known = {op: subject for op, schema in asked.items() if (subject := _subject(request, op, schema))}
     except ToolError as error:
         tell(Failed(str(error)))
         return
     order = [*OPS, *(op for op in known if op not in OPS)]
-    run = tuple(op for op in order if op in known and (not request.operators or op in request.operators))
+    run = tuple(op for op in order if op in known)
     tell(Found({op: str(schema) for op, schema in found.items()}, run))
     for op in run:
         if op in request.skip:
             continue
-        trial = Trial(known[op], found[op], device=request.device, repeat=request.repeat, beyond=request.beyond)
+        trial = Trial(
+            known[op],
+            found[op],
+            device=request.device,
+            repeat=request.repeat,
+            beyond=request.beyond,
+            shapes=request.shapes,
+        )
         tell(Step(op, ""))
         tell(trial.run(partial(_step, tell, op)))
     tell(Step("", "ending"))
@@ -60,8 +68,11 @@ def _subject(request: Request, op: str, schema: Schema) -> Subject | None:
 
     if request.samples and op in given.named(request.samples):
         return given.OfUser(schema, request.samples)
-    known = op in OPS and tuple(arg.name for arg in schema.args) == OPS[op].arguments
-    return OfTable(OPS[op]) if known else None
+    if op not in OPS or tuple(arg.name for arg in schema.args) != OPS[op].arguments:
+        return None
+    subject = OfTable(OPS[op])
+    subject.labels(request.shapes)
+    return subject
 
 
 if __name__ == "__main__":

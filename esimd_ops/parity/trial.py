@@ -33,9 +33,11 @@ Step = Callable[[str], None]
 class Trial:
     """One operator of one namespace. `run` gives everything that was found; `step` hears what comes next."""
 
-    def __init__(self, operator: Subject, schema: Schema, *, device: str, repeat: int, beyond: bool) -> None:
+    def __init__(
+        self, operator: Subject, schema: Schema, *, device: str, repeat: int, beyond: bool, shapes: str = "all"
+    ) -> None:
         self.operator, self.schema = operator, schema
-        self.device, self.repeat, self.beyond = device, repeat, beyond
+        self.device, self.repeat, self.beyond, self.shapes = device, repeat, beyond, shapes
         self.call = registry.by_position(schema)
         self.told: dict[tuple[str, str], Observation] = {}
         self.more: dict[tuple[str, str], int] = {}
@@ -46,7 +48,7 @@ class Trial:
         verdict = self._schema()
         run: list[str] = []
         with torch.no_grad():
-            for label in self.operator.chosen("all", beyond=self.beyond):
+            for label in self.operator.chosen(self.shapes, beyond=self.beyond):
                 step(label)
                 if self._numbers(label):
                     run.append(label)

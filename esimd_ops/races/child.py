@@ -41,8 +41,8 @@ def _all(order: Order, tell: Tell) -> None:
     found = registry.schemas(order.namespace)
     runtime = Runtime.loaded()
     residency = Residency(runtime, cards.read(order.kernels) if order.kernels else {}, order.registers)
-    known = {op: subjects.of(order, op, str(schema)) for op, schema in found.items()}
-    wanted = {op: one for op, one in known.items() if one and (not order.operators or op in order.operators)}
+    asked = {op: schema for op, schema in found.items() if not order.operators or op in order.operators}
+    wanted = {op: one for op, schema in asked.items() if (one := subjects.of(order, op, str(schema)))}
     tell(Found({op: str(schema) for op, schema in found.items()}, tuple(wanted)))
     for op, subject in wanted.items():
         if op not in order.skip:

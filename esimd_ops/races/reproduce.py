@@ -31,7 +31,7 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One call under one schedule. Of an operator that no table knows also what it writes, and its reference's values."""
+    """One call under one schedule. Of an operator that no table knows what it writes and its reference's values."""
 
     version: int
     namespace: str

@@ -16,6 +16,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     libraries  shared libraries, Python files or modules that register the operators; empty to import what belongs to
                the namespace
     beyond     also arguments outside the domain of the published library
+    shapes     "all", "models", or sizes such as "8x4x8"
     samples    a file or function that describes operators (`given`); "" for none
     """
 
@@ -26,6 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 20
     libraries: tuple[str, ...] = ()
     beyond: bool = False
+    shapes: str = "all"
     samples: str = ""
 
 

@@ -19,6 +19,7 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -69,7 +70,7 @@ def unpack(clone: str, commit: str, folder: str, out: Path) -> None:
         archive.extractall(out, filter="data")
 
 
-def run(words: list[str], path: Path | None = None) -> dict[str, object]:
+def run(words: list[str], path: Path | None = None) -> Any:
     """A command of the kit, its report."""
     paths = [str(path), os.environ.get("PYTHONPATH", "")] if path else [os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -96,7 +97,7 @@ def findings(fix: Fix, tree: Tree, source: Path, out: Path) -> list[str]:
         words += ["--schedules", SCHEDULES["races"]] if fix.tool == "races" else ["--repeat", "2"]
         report = run(words, out)
     matching = []
-    for found in report["findings"]:  # type: ignore[attr-defined]
+    for found in report["findings"]:
         place = f"{Path(found['path']).name}:{found['line']}" if found.get("line") else ""
         told = f"{found['op']}: {found['message']}"
         if found["code"] == fix.code and found["op"] == fix.operator and re.search(fix.words, told):

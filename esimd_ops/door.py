@@ -25,6 +25,8 @@ def enter() -> None:
     """
     _register_log()
     asked, inherited = environment.guarded_namespaces(), environment.inherited()
+    if not environment.guard_is_off() and environment.replaced_operators():
+        asked = asked or ()
     if asked is None and (inherited is None or environment.guard_is_off()):
         return
     from . import guard

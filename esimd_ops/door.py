@@ -76,7 +76,9 @@ def _report_what_never_came(asked: tuple[str, ...]) -> None:
     shipped = table.everything().all_namespaces
     for name in guard.status(asked).pending:
         if name not in shipped:
-            log.error("%s=%s: no operator of that namespace was ever registered%s", environment.GUARD, name, _near(name))
+            log.error(
+                "%s=%s: no operator of that namespace was ever registered%s", environment.GUARD, name, _near(name)
+            )
     for each in environment.user_tables():
         seen = {op for space in each.all_namespaces for op in _known(space)}
         loaded = [space for space in each.all_namespaces if space in asked and _registered(space)]

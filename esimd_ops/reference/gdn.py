@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .parts import Expected, silu
+from .parts import Expected, kept, rounded, silu, terms
 
 HEAD = 128
 EPS = 1e-6
@@ -34,7 +34,7 @@ class _Layer:
         """x [dim] and the 3 tokens before it [3, dim], b, a [HV], S [HV, V, K] -> output [HV, V], new S; unrounded."""
         compute, H, HV = self.compute, self.H, self.HV
         window = torch.cat((history, x[None])).to(compute)
-        y = silu((window * self.conv_weight.to(compute).T).sum(0) + self.conv_bias.to(compute))
+        y = silu(terms(window * self.conv_weight.to(compute).T).sum(0) + terms(self.conv_bias.to(compute)))
         q, k, v = (part.reshape(-1, HEAD) for part in y.split((H * HEAD, H * HEAD, HV * HEAD)))
         # Every value head works with the key head of its group.
         q = (_unit(q) * self.scale).repeat_interleave(HV // H, 0)
@@ -42,9 +42,9 @@ class _Layer:
         dt = softplus(a.to(compute) + self.dt_bias.to(compute), threshold=20.0)
         decay = torch.exp(-torch.exp(self.A_log.to(compute)) * dt)
         S = S.to(compute) * decay[:, None, None]
-        d = (v - torch.einsum("hvk,hk->hv", S, k)) * torch.sigmoid(b.to(compute))[:, None]
-        S = S + d[:, :, None] * k[:, None, :]
-        return torch.einsum("hvk,hk->hv", S, q), S
+        d = (terms(v) + terms(-torch.einsum("hvk,hk->hv", terms(S), terms(k)))) * torch.sigmoid(b.to(compute))[:, None]
+        S = terms(S) + terms(d[:, :, None] * k[:, None, :])
+        return torch.einsum("hvk,hk->hv", terms(S), terms(q)), S
 
 
 def _unit(heads: Tensor) -> Tensor:
@@ -79,8 +79,9 @@ def _one_token(
     N: int,
 ) -> Expected:
     x, z, b, a = parts
-    new = {"conv_state": conv_state.clone(), "ssm_state": ssm_state.clone()}
-    new |= {"output": output.clone(), "z_out": z_out.clone()}
+    compute = layer.compute
+    new = {"conv_state": conv_state.clone(), "ssm_state": kept(ssm_state, compute)}
+    new |= {"output": kept(output, compute), "z_out": z_out.clone()}
     slots = zip(conv_state_indices.tolist()[:N], ssm_state_indices.tolist()[:N], strict=True)
     for row, (conv_slot, ssm_slot) in enumerate(slots):
         new["z_out"][row] = z[row].reshape(z_out.shape[1:])
@@ -89,8 +90,8 @@ def _one_token(
         else:
             history = conv_state[conv_slot] if conv_slot >= 0 else torch.zeros_like(conv_state[0])
             out, S = layer.step(x[row], history, b[row], a[row], ssm_state[ssm_slot])
-            new["output"][row] = out.half().reshape(output.shape[1:])
-            new["ssm_state"][ssm_slot] = S.half()
+            new["output"][row] = rounded(out).reshape(output.shape[1:])
+            new["ssm_state"][ssm_slot] = rounded(S)
         if conv_slot >= 0:
             new["conv_state"][conv_slot] = torch.cat((conv_state[conv_slot, 1:], x[row][None]))
     return new
@@ -191,8 +192,8 @@ def esimd_gdn_conv_fused_seq_spec(
     """
     layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
     x, z, b, a = _sequential(qkvz, ba, H, HV)
-    new = {"conv_state": conv_state.clone(), "ssm_state": ssm_state.clone()}
-    new |= {"output": output.clone(), "z_out": z_out.clone()}
+    new = {"conv_state": conv_state.clone(), "ssm_state": kept(ssm_state, compute)}
+    new |= {"output": kept(output, compute), "z_out": z_out.clone()}
     for s in range(num_spec_decodes):
         slots = spec_state_indices[s].tolist()
         before = slots[max(int(num_accepted_tokens[s]) - 1, 0)]
@@ -203,7 +204,7 @@ def esimd_gdn_conv_fused_seq_spec(
             out, S = layer.step(x[row], history, b[row], a[row], S)
             history = torch.cat((history[1:], x[row][None]))
             if save > 0:
-                new["conv_state"][save], new["ssm_state"][save] = history, S.half()
-            new["output"][row] = out.half().reshape(output.shape[1:])
+                new["conv_state"][save], new["ssm_state"][save] = history, rounded(S)
+            new["output"][row] = rounded(out).reshape(output.shape[1:])
             new["z_out"][row] = z[row].reshape(z_out.shape[1:])
     return new

@@ -9,8 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
-
 from esimd_ops import fakes, samples
 from esimd_ops.samples import domain, models
 from esimd_ops.table import Operator, Tensors
@@ -133,12 +131,10 @@ class OfTable(Subject):
 
 class _ByReference(Truth):
     def __init__(self, operator: Operator, arguments: samples.Arguments) -> None:
-        self._operator = operator
-        self._truth = operator.reference(**arguments, compute=torch.float64)
-        self._half = operator.reference(**arguments, compute=torch.float16)
+        self._expected = judge.Expected(operator, arguments)
 
     def told(self, before: Tensors, got: Tensors) -> list[Observation]:
-        return judge.outputs(self._operator, before, got, self._truth, self._half)
+        return judge.outputs(self._expected, before, got)
 
     def shares(self, got: Tensors) -> dict[str, float]:
-        return judge.shares(self._operator, got, self._truth, self._half)
+        return judge.shares(self._expected, got)

@@ -81,6 +81,7 @@ def measure() -> dict[str, float]:
     from esimd_ops.races import trial
     from esimd_ops.races.watch import Runtime
     from esimd_ops.table import OPS
+    from esimd_ops.trials.subject import OfTable
 
     importlib.import_module(NAMESPACE)
     runtime = Runtime.loaded()
@@ -90,14 +91,15 @@ def measure() -> dict[str, float]:
         if op not in OPS:
             continue
         call = registry.overload(schema)
-        for arguments in trial.cases(OPS[op], "decode", beyond=False).values():
+        subject = OfTable(OPS[op])
+        for arguments in map(subject.make, subject.chosen("decode", beyond=False)):
             quickest = float("inf")
             for _ in range(3):
                 guards = trial.guard(arguments)
                 values = trial.values(arguments, guards)
                 if os.environ["WATCHED"]:
                     for name, guarded in guards.items():
-                        trial.watch(runtime, name, guarded.tensor, OPS[op])
+                        trial.watch(runtime, name, guarded.tensor, subject)
                 with runtime.watching() if os.environ["WATCHED"] else nullcontext():
                     start = time.perf_counter()
                     call(*values)

@@ -25,6 +25,8 @@ def enter() -> None:
     """
     _register_log()
     asked, inherited = environment.guarded_namespaces(), environment.inherited()
+    if not environment.guard_is_off() and environment.replaced_operators():
+        asked = asked or ()
     if asked is None and (inherited is None or environment.guard_is_off()):
         return
     from . import guard
@@ -74,7 +76,9 @@ def _report_what_never_came(asked: tuple[str, ...]) -> None:
     shipped = table.everything().all_namespaces
     for name in guard.status(asked).pending:
         if name not in shipped:
-            log.error("%s=%s: no operator of that namespace was ever registered%s", environment.GUARD, name, _near(name))
+            log.error(
+                "%s=%s: no operator of that namespace was ever registered%s", environment.GUARD, name, _near(name)
+            )
     for each in environment.user_tables():
         seen = {op for space in each.all_namespaces for op in _known(space)}
         loaded = [space for space in each.all_namespaces if space in asked and _registered(space)]

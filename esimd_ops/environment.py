@@ -2,6 +2,7 @@
 
     SCHEMA_KIT_GUARD   0: the guard stays off, whoever enables it; 1: on for the namespaces of all operator tables;
                        or the namespaces to guard, with commas
+    SCHEMA_KIT_REPLACE "races", or operators (ns::op, with commas) in whose place this kit's own are put
     SCHEMA_KIT_TABLE   operator tables of the user, as TOML files, separated as in PATH
 
 A process also tells the children that multiprocessing starts anew what it has guarded itself: they import the program
@@ -19,6 +20,7 @@ from schema_patch.model import ToolError
 from schema_patch.schemas import table as tables
 
 GUARD, TABLE, INHERITED = "SCHEMA_KIT_GUARD", "SCHEMA_KIT_TABLE", "SCHEMA_KIT_INHERITED"
+REPLACE = "SCHEMA_KIT_REPLACE"
 OFF, ON = ("0", "off", "false", "no"), ("1", "on", "true", "yes")
 
 
@@ -35,6 +37,11 @@ def guarded_namespaces() -> tuple[str, ...] | None:
     if asked.lower() in ON:
         return tuple(dict.fromkeys(space for table in operator_tables() for space in table.all_namespaces))
     return tuple(dict.fromkeys(asked.replace(",", " ").split()))
+
+
+def replaced_operators() -> str:
+    """The words that name operators to replace in every process; "" for none."""
+    return os.environ.get(REPLACE, "").strip()
 
 
 def user_tables() -> tuple[tables.Table, ...]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -77,7 +78,23 @@ def host_build(
 @click.command()
 @click.option("--namespace", required=True, help="Operators torch.ops.NAMESPACE of a host build.")
 @OPS
-@click.option("--shapes", type=click.Choice(["decode", "all"]), default="decode", show_default=True)
+@click.option(
+    "--shapes",
+    metavar="SET|SIZES",
+    default="decode",
+    show_default=True,
+    help="decode (the ordinary one), all, models (of served models), or sizes such as 8x4x8.",
+)
+@click.option(
+    "--samples", metavar="FILE", help="Operators of your own: a Python file with SAMPLES, or module:function."
+)
+@click.option(
+    "--card", "cards", multiple=True, metavar="NAME", help="So many groups at once as this card holds (repeat)."
+)
+@click.option("--kernels", metavar="FILE", help="With --card: registers and local memory of compiled kernels (JSON).")
+@click.option(
+    "--registers", type=click.Choice(["128", "256"]), default="128", show_default=True, help="Of a thread, else."
+)
 @click.option("--schedules", multiple=True, metavar="NAME|WORDS", help="Only these (repeat, or semicolons).")
 @click.option("--library", "libraries", multiple=True, metavar="PATH", help="What registers the operators (repeat).")
 @click.option("--beyond", is_flag=True, help="Also arguments outside the domain of the published library.")
@@ -92,6 +109,10 @@ def races(
     namespace: str,
     ops: tuple[str, ...],
     shapes: str,
+    samples: str | None,
+    cards: tuple[str, ...],
+    kernels: str | None,
+    registers: str,
     schedules: tuple[str, ...],
     libraries: tuple[str, ...],
     beyond: bool,
@@ -105,18 +126,25 @@ def races(
 
     The table says which share of an output was wrong under which schedule; the findings name the source lines.
     """
+    from esimd_ops.races import cards as policy
     from esimd_ops.races import reproduce
     from esimd_ops.races import run as work
-    from esimd_ops.races.schedules import resolve
+    from esimd_ops.races.schedules import of_cards, resolve
     from esimd_ops.races.suppressions import Suppressions
 
+    of_card = of_cards(cards)
+    for name in {words.rpartition("=")[2] for words in of_card.values()}:
+        policy.find(name)
     order = Order(
         namespace=namespace,
         libraries=libraries,
         operators=within(selection(ops), namespace),
         shapes=shapes,
-        schedules=resolve(schedules),
+        schedules={**of_card, **(resolve(schedules) if schedules or not of_card else {})},
         beyond=beyond,
+        samples=samples or "",
+        kernels=kernels or "",
+        registers=int(registers),
     )
     if replay:
         order = reproduce.order_of(replay, order)
@@ -141,10 +169,19 @@ def _table(outcome: Outcome, order: Order) -> None:
     names = list(order.schedules)
     table = Table("operator", "shape", *names, "seen", header_style="bold")
     for row in outcome.rows:
-        cells = [f"[red]{row.wrong[name][0]:.1%}" if row.wrong[name][0] else "[green]0" for name in names]
+        cells = [_share(row, name) for name in names]
         kinds = ", ".join(sorted({seen.kind for seen in row.seen})) or ("none" if row.judged else "-")
         table.add_row(row.op, row.label, *cells, kinds)
     Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _share(row: Any, name: str) -> str:
+    """The wrong share, and with a card how many groups ran at once of how many."""
+    from esimd_ops.races.run import groups
+
+    share = row.wrong[name][0]
+    held = f" [dim]{min(row.resident[name], groups(row))}/{groups(row)}" if name in row.resident else ""
+    return (f"[red]{share:.1%}" if share else "[green]0") + held
 
 
 @contextmanager

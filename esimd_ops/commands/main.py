@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import click
 
 from schema_patch.commands import ending
-from schema_patch.commands.console import OPS, known_ops, show, within
+from schema_patch.commands.console import OPS, known_ops, selection, show, within
 from schema_patch.commands.version import VERSION
 
 from .graphs import graphs
@@ -45,6 +45,10 @@ def esimd_ops() -> None:
     metavar="PATH",
     help="What registers the operators: a shared library, a Python file or a module (repeat; loaded in this order).",
 )
+@click.option("--shapes", metavar="SET|SIZES", default="all", show_default=True, help="all, models, or sizes: 8x4x8.")
+@click.option(
+    "--samples", metavar="FILE", help="Operators of your own: a Python file with SAMPLES, or module:function."
+)
 @click.option(
     "--beyond/--published",
     default=None,
@@ -61,6 +65,8 @@ def check(
     ops: tuple[str, ...],
     repeat: int,
     libraries: tuple[str, ...],
+    shapes: str,
+    samples: str | None,
     beyond: bool | None,
     record: str | None,
     against: str | None,
@@ -76,13 +82,16 @@ def check(
     from schema_patch.schemas import table
 
     then = records.read(against) if against else None
+    asked = selection(ops) if samples else known_ops(ops, table.load())
     request = Request(
         namespace=namespace,
         device=device,
-        operators=tuple(sorted(within(known_ops(ops, table.load()), namespace))),
+        operators=tuple(sorted(within(asked, namespace))),
         repeat=repeat,
         libraries=libraries,
         beyond=namespace == "esimd_ops" if beyond is None else beyond,
+        shapes=shapes,
+        samples=samples or "",
     )
     with _progress() as step:
         outcome = supervise.check(request, step)

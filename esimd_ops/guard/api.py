@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esimd_ops import environment
+from esimd_ops import replace as replacing
 from schema_patch.schemas import grammar
 from schema_patch.schemas.table import Table
 
@@ -34,6 +35,7 @@ class Guard:
     decisions: tuple[Decision, ...]
     pending: tuple[str, ...] = field(default=())  # namespaces without an operator so far
     off: bool = False
+    replaced: tuple[replacing.Replaced, ...] = ()  # operators in whose place this kit's stand
 
     @property
     def guarded(self) -> tuple[Decision, ...]:
@@ -43,6 +45,7 @@ class Guard:
         lines = [f"off: {environment.GUARD}=0"] if self.off else []
         lines += [str(decision) for decision in self.decisions]
         lines += [f"{namespace}: no operators yet; they are guarded when they are loaded" for namespace in self.pending]
+        lines += map(str, self.replaced)
         return "\n".join(lines)
 
 
@@ -54,6 +57,7 @@ def enable(
     returns: Mapping[str, str | Iterable[str]] | None = None,
     infer: bool = False,
     samples: Mapping[str, Any] | None = None,
+    replace: str | Iterable[str] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Guard:
     """Makes the operators of these namespaces right under torch.compile. May be called again, also before they exist.
@@ -67,6 +71,8 @@ def enable(
         that writes and returns a tensor of which nothing is said is refused when it is traced.
     infer: find the written arguments of other operators by running each on `samples` (operator -> a tuple of arguments,
         or a dict by name), in copies whose buffers are poisoned. A sample that fails is warned of and passed over.
+    replace: operators whose calls, eager and compiled, this kit's own operators are to answer: "races" for those that
+        read what they write, or names; by default those of SCHEMA_KIT_REPLACE.
     tell: called with one line for each library whose operators are guarded, now or when it is loaded.
 
     What is said of an operator replaces what was said of it before. Raises GuardError for an operator of `writes` that
@@ -81,6 +87,7 @@ def enable(
         if tell is not None and tell not in _tellers:
             _tellers.append(tell)
         _warn_if_compiled()
+        _put_in(replace)
         if infer:
             from . import infer as inference
 
@@ -129,6 +136,7 @@ def inherit(text: str) -> Guard:
     with _lock:
         for name, known in from_text(text, environment.operator_tables()).items():
             _start(name, known)
+        _put_in(None)
         return status()
 
 
@@ -148,6 +156,7 @@ def disable() -> tuple[str, ...]:
         _tellers.clear()
         cache_key.set_tag(None)
         environment.hand_down(None)
+        replacing.disable()
         return undone
 
 
@@ -156,7 +165,14 @@ def status(namespaces: Iterable[str] | None = None) -> Guard:
     names = tuple(_known) if namespaces is None else tuple(namespaces)
     found = tuple(d for op, d in sorted(_decisions.items()) if op.partition("::")[0] in names)
     empty = tuple(name for name in names if not any(d.op.startswith(f"{name}::") for d in found))
-    return Guard(found, empty, environment.guard_is_off())
+    return Guard(found, empty, environment.guard_is_off(), replacing.status())
+
+
+def _put_in(words: str | Iterable[str] | None) -> None:
+    try:
+        replacing.enable(words)
+    except replacing.ReplaceError as error:
+        raise GuardError(str(error)) from error
 
 
 def digest() -> str | None:

@@ -132,7 +132,7 @@ def _unsayable(schema: Schema, results: tuple[str, ...]) -> str:
         if result == "unknown":
             return (
                 "it writes an argument and returns a tensor, and nothing says whether that is the argument: tell "
-                f"returns={{'{schema.op}': NAME}}, \"fresh\" or \"private buffer\""
+                f'returns={{\'{schema.op}\': NAME}}, "fresh" or "private buffer"'
             )
         if is_argument(result) and (ret.type.suffixes or {s.text for s in types[result].suffixes} - {"?"}):
             return f"it returns '{result}', and only a plain tensor can be handed back"

@@ -169,7 +169,7 @@ def _functionalize(call: Call) -> Callable[..., Any]:
                 f"{call.decision.op} writes its arguments within a region that torch.compile traces by itself "
                 "(nested_compile_region or a higher-order operator); call it outside"
             )
-        context = CppFunctionalizeAPI()
+        context: Any = CppFunctionalizeAPI()
         with context.redispatch_to_next():
             found = overload(call.decision.op)(*context.unwrap_tensors(args), **context.unwrap_tensors(kwargs))
         back = call.back(args, kwargs)

@@ -23,7 +23,8 @@ def overload(op: str) -> torch._ops.OpOverload:
     """`namespace::name.overload` -> the operator; it must be registered."""
     namespace, _, name = op.partition("::")
     name, _, variant = name.partition(".")
-    return getattr(getattr(getattr(torch.ops, namespace), name), variant or "default")
+    operator: torch._ops.OpOverload = getattr(getattr(getattr(torch.ops, namespace), name), variant or "default")
+    return operator
 
 
 def twin_of(decision: Decision) -> torch._ops.OpOverload:

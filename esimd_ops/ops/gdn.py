@@ -110,13 +110,14 @@ def esimd_gdn_conv_fused_seq_spec(
 ) -> Tensor:
     """As esimd_gdn_conv_fused_seq for several tokens of each sequence, keeping the state after every one.
 
-    A sequence starts from the slot of its last accepted token, from zeros where that is negative.
+    A sequence starts from the slot of its last accepted token. A negative slot is none, nor is 0, vLLM's null block:
+    nothing is saved there, and what starts there starts from zeros. The state is rounded where it is saved alone.
 
     qkvz: [rows, (2 H + 2 HV) * 128] fp16, all of `q, k, v, z`
     conv_state: [slots, 3, dim] fp16, the last three tokens of each slot, oldest first, updated in place
     conv_weight: [dim, 4] fp16, the last tap for the new token
     conv_bias: [dim] fp16
-    spec_state_indices: [num_spec_decodes, num_spec_tokens] int32 slots of both states, negative for none
+    spec_state_indices: [num_spec_decodes, num_spec_tokens] int32 slots of both states, 0 or negative for none
     A_log, dt_bias: [HV] fp16
     ba: [rows, 2 HV] fp16, `b, a`
     ssm_state: [slots, HV, 128, 128] fp16, updated in place

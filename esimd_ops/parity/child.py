@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from esimd_ops.trials.child import Step, serve
 from esimd_ops.trials.libraries import load
 from esimd_ops.trials.messages import Failed, Found, Message, Request
+from schema_patch.model import ToolError
 from schema_patch.schemas.grammar import Schema
+
+if TYPE_CHECKING:
+    from esimd_ops.trials.subject import Subject
 
 
 def work(request: Request, tell: Callable[[Message | Step], None]) -> None:
@@ -25,13 +30,27 @@ def work(request: Request, tell: Callable[[Message | Step], None]) -> None:
 
     from .trial import Trial
 
-    found = {op: schema for op, schema in registry.schemas(request.namespace).items() if _known(op, schema)}
-    run = tuple(op for op in OPS if op in found and (not request.operators or op in request.operators))
-    tell(Found({op: str(schema) for op, schema in registry.schemas(request.namespace).items()}, run))
+    found = registry.schemas(request.namespace)
+    try:
+        asked = {op: schema for op, schema in found.items() if not request.operators or op in request.operators}
+        known = {op: subject for op, schema in asked.items() if (subject := _subject(request, op, schema))}
+    except ToolError as error:
+        tell(Failed(str(error)))
+        return
+    order = [*OPS, *(op for op in known if op not in OPS)]
+    run = tuple(op for op in order if op in known)
+    tell(Found({op: str(schema) for op, schema in found.items()}, run))
     for op in run:
         if op in request.skip:
             continue
-        trial = Trial(OPS[op], found[op], device=request.device, repeat=request.repeat, beyond=request.beyond)
+        trial = Trial(
+            known[op],
+            found[op],
+            device=request.device,
+            repeat=request.repeat,
+            beyond=request.beyond,
+            shapes=request.shapes,
+        )
         tell(Step(op, ""))
         tell(trial.run(partial(_step, tell, op)))
     tell(Step("", "ending"))
@@ -41,10 +60,19 @@ def _step(tell: Callable[[Step], None], op: str, what: str) -> None:
     tell(Step(op, what))
 
 
-def _known(op: str, schema: Schema) -> bool:
+def _subject(request: Request, op: str, schema: Schema) -> Subject | None:
+    """What the user's file describes, or the table knows with these arguments."""
     from esimd_ops.table import OPS
+    from esimd_ops.trials import given
+    from esimd_ops.trials.subject import OfTable
 
-    return op in OPS and tuple(arg.name for arg in schema.args) == OPS[op].arguments
+    if request.samples and op in given.named(request.samples):
+        return given.OfUser(schema, request.samples)
+    if op not in OPS or tuple(arg.name for arg in schema.args) != OPS[op].arguments:
+        return None
+    subject = OfTable(OPS[op])
+    subject.labels(request.shapes)
+    return subject
 
 
 if __name__ == "__main__":

@@ -81,16 +81,22 @@ def report(
         else:
             tell(op, Observation("PA112", str(ended)))
     checked += [
-        Checked(op, place, schema, Verdict.UNKNOWN, "not in the operator table")
+        Checked(op, place, schema, Verdict.UNKNOWN, "not in the operator table: give --samples")
         for op, schema in outcome.schemas.items()
         if op not in outcome.run and not request.operators
     ]
     if outcome.schemas or not errors:
         absent = [op for op in request.operators if op not in outcome.run]
-        errors += [ToolError(f"{op} is not registered, or with other arguments", place) for op in absent]
+        errors += [ToolError(f"{op} is {_why_not(op, outcome)}", place) for op in absent]
     for told in recorded:
         op, _, message = told.message.partition(": ")
         tell(op, Observation(told.code, message, told.severity))
     refused = {op: done.refused for op, done in outcome.done.items() if done.refused}
     facts: dict[str, object] = {"namespace": request.namespace, "device": request.device, "refused": refused}
     return Report(tuple(checked), tuple(findings), tuple(errors), facts, strict)
+
+
+def _why_not(op: str, outcome: Outcome) -> str:
+    if op in outcome.schemas:
+        return "registered, but nobody said what to try it with: neither the operator table nor --samples"
+    return "not registered"

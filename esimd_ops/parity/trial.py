@@ -9,14 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from esimd_ops import fakes, registry, samples
-from esimd_ops.samples import domain
-from esimd_ops.table import Operator
-from esimd_ops.trials import judge
+from esimd_ops import registry, samples
 from esimd_ops.trials.memory import Guarded, digest, same_bits
 from esimd_ops.trials.messages import Done, Observation
+from esimd_ops.trials.subject import Subject
 from schema_patch.model import Severity, Verdict
-from schema_patch.schemas import rules, table
+from schema_patch.schemas import rules
 from schema_patch.schemas.grammar import Schema
 
 from .load import Load
@@ -35,10 +33,12 @@ Step = Callable[[str], None]
 class Trial:
     """One operator of one namespace. `run` gives everything that was found; `step` hears what comes next."""
 
-    def __init__(self, operator: Operator, schema: Schema, *, device: str, repeat: int, beyond: bool) -> None:
+    def __init__(
+        self, operator: Subject, schema: Schema, *, device: str, repeat: int, beyond: bool, shapes: str = "all"
+    ) -> None:
         self.operator, self.schema = operator, schema
-        self.device, self.repeat, self.beyond = device, repeat, beyond
-        self.call = registry.overload(schema)
+        self.device, self.repeat, self.beyond, self.shapes = device, repeat, beyond, shapes
+        self.call = registry.by_position(schema)
         self.told: dict[tuple[str, str], Observation] = {}
         self.more: dict[tuple[str, str], int] = {}
         self.digests: dict[str, dict[str, str]] = {}
@@ -46,13 +46,12 @@ class Trial:
 
     def run(self, step: Step) -> Done:
         verdict = self._schema()
-        run: list[samples.Sizes] = []
+        run: list[str] = []
         with torch.no_grad():
-            for sizes in self.operator.samples:
-                if self.beyond or domain.published(self.operator.name, self._arguments(sizes)):
-                    step(samples.label(sizes))
-                    if self._numbers(sizes):
-                        run.append(sizes)
+            for label in self.operator.chosen(self.shapes, beyond=self.beyond):
+                step(label)
+                if self._numbers(label):
+                    run.append(label)
             if run:
                 self._more(run, step)
         told = [self._with_count(key) for key in self.told]
@@ -60,22 +59,22 @@ class Trial:
             verdict = Verdict.WRONG
         return Done(self.operator.name, verdict.value, len(run), tuple(told), tuple(self.refused), self.digests)
 
-    def _more(self, run: list[samples.Sizes], step: Step) -> None:
+    def _more(self, run: list[str], step: Step) -> None:
         """The checks that take several calls, on arguments that one call was fine with."""
-        for sizes in dict.fromkeys((run[0], max(run, key=self._weight))):
-            self._attempt("again under load", self._repeat, sizes, step)
+        for label in dict.fromkeys((run[0], max(run, key=self._weight))):
+            self._attempt("again under load", self._repeat, label, step)
         self._attempt("results held at once", self._returns, run[0], step)
         # torch's own buffers have no sentinels around them, and what does not repeat compares with nothing.
         if not any(code in ("PA106", "PA107") for code, _ in self.told):
-            dense = next((sizes for sizes in run if _dense(self._arguments(sizes))), run[0])
+            dense = next((label for label in run if _dense(self._arguments(label))), run[0])
             self._attempt("compiled", self._compiled, dense, step)
 
-    def _attempt(self, kind: str, check: Callable[[samples.Sizes], None], sizes: samples.Sizes, step: Step) -> None:
-        step(f"{samples.label(sizes)}, {kind}")
+    def _attempt(self, kind: str, check: Callable[[str], None], label: str, step: Step) -> None:
+        step(f"{label}, {kind}")
         try:
-            check(sizes)
+            check(label)
         except Refused as error:
-            self._tell("PA111", "", f"{samples.label(sizes)}, {kind}: {error}")
+            self._tell("PA111", "", f"{label}, {kind}: {error}")
 
     # ---- helpers
 
@@ -91,11 +90,11 @@ class Trial:
         told, more = self.told[key], self.more.get(key)
         return Observation(told.code, f"{told.message} (and {more} more samples)", told.severity) if more else told
 
-    def _arguments(self, sizes: samples.Sizes) -> samples.Arguments:
-        return samples.make(self.operator.name, sizes).arguments
+    def _arguments(self, label: str) -> samples.Arguments:
+        return self.operator.make(label)
 
-    def _weight(self, sizes: samples.Sizes) -> int:
-        return sum(value.numel() for value in self._arguments(sizes).values() if isinstance(value, Tensor))
+    def _weight(self, label: str) -> int:
+        return sum(value.numel() for value in self._arguments(label).values() if isinstance(value, Tensor))
 
     def _guard(self, arguments: samples.Arguments) -> dict[str, Guarded]:
         return {name: Guarded(value, self.device) for name, value in arguments.items() if isinstance(value, Tensor)}
@@ -118,20 +117,20 @@ class Trial:
     def _schema(self) -> Verdict:
         """Declared = table. What is declared too little is told where it is seen."""
         anonymous = _without_namespace(self.schema)
-        judgement = rules.judge(anonymous, table.load().effect(anonymous))
+        judgement = rules.judge(anonymous, self.operator.effect(anonymous))
         if judgement.code and judgement.code not in ("SP101", "SP102"):
             self._tell(judgement.code, "schema", judgement.reason, judgement.severity)
         return judgement.verdict
 
-    def _numbers(self, sizes: samples.Sizes) -> bool:
+    def _numbers(self, label: str) -> bool:
         """Numbers, exactly the arguments of the table, and nothing around them; False where the operator refused."""
-        label, operator = samples.label(sizes), self.operator
-        arguments = self._arguments(sizes)
+        operator = self.operator
+        arguments = self._arguments(label)
         guards = self._guard(arguments)
         try:
             self._invoke(arguments, guards)
         except Refused as error:
-            if "argument '" in str(error) and not domain.published(operator.name, arguments):
+            if "argument '" in str(error) and not operator.published(arguments):
                 self.refused.append(f"{label}: {error}")
             else:
                 self._tell("PA111", "", f"{label}: {error}")
@@ -141,22 +140,21 @@ class Trial:
                 self._tell("PA106", name, f"{label}: '{name}': wrote {trespass}")
             if not guard.changed:
                 continue
-            if name not in operator.writes:
+            if name not in operator.writes and operator.certain:
                 self._tell("PA104", name, f"{label}: '{name}' was written, and must only be read")
             elif name not in self.schema.writes:
                 self._tell("PA103", name, f"{label}: '{name}' was written, and the schema does not say so")
         got = self._written(guards)
         before = {name: guards[name].before.cpu() for name in operator.writes}
-        truth = operator.reference(**arguments, compute=torch.float64)
-        half = operator.reference(**arguments, compute=torch.float16)
-        for told in judge.outputs(operator, before, got, truth, half):
+        truth = operator.truth(arguments)
+        for told in truth.told(before, got) if truth else ():
             self._tell(told.code, told.message.split(":")[0], f"{label}: {told.message}")
         self.digests[label] = {name: digest(value) for name, value in operator.comparable(got).items()}
         return True
 
-    def _repeat(self, sizes: samples.Sizes) -> None:
+    def _repeat(self, label: str) -> None:
         """The bits of an undisturbed run, again and again, while the operator also runs elsewhere on other memory."""
-        label, arguments = samples.label(sizes), self._arguments(sizes)
+        arguments = self._arguments(label)
         guards, others = self._guard(arguments), self._guard(arguments)
 
         def run() -> dict[str, Tensor]:
@@ -179,11 +177,11 @@ class Trial:
                         self._tell("PA107", name, f"{label}: '{name}' differs in run {turn + 1} of {self.repeat}")
                         return
 
-    def _returns(self, sizes: samples.Sizes) -> None:
+    def _returns(self, label: str) -> None:
         """Hold several results at once: each is the caller's buffer, or at least none is another's."""
         if not self.schema.returns:
             return
-        arguments = self._arguments(sizes)
+        arguments = self._arguments(label)
         calls = [self._guard(arguments) for _ in range(RESULTS_HELD)]
         results = [self._invoke(arguments, guards) for guards in calls]
         if not all(isinstance(result, Tensor) for result in results):
@@ -198,13 +196,16 @@ class Trial:
         ):
             self._tell("PA109", "", f"the result is not '{buffer}'")
 
-    def _compiled(self, sizes: samples.Sizes) -> None:
+    def _compiled(self, label: str) -> None:
         """A program that makes its buffers, calls the operator and uses them, eager and compiled."""
         if self.schema.returns_alias:
             return  # torch.compile refuses it: told as such by the schema's judgement
         if not registry.has_fake(self.schema):
-            torch.library.register_fake(self.schema.name, fakes.fake_of(_without_namespace(self.schema)))
-        arguments = self._arguments(sizes)
+            fake = self.operator.fake(_without_namespace(self.schema))
+            if fake is None:
+                return  # nobody said what shape its result has
+            torch.library.register_fake(self.schema.name, fake)
+        arguments = self._arguments(label)
         fixed = {name: value for name, value in arguments.items() if not isinstance(value, Tensor)}
         names = [name for name in arguments if name not in fixed]
 
@@ -233,14 +234,14 @@ class Trial:
         try:
             compiled = torch.compile(program, backend="aot_eager", fullgraph=True)(*tensors())
         except REFUSAL as error:
-            self._tell("PA110", "", f"{samples.label(sizes)}: cannot be compiled: {_first_line(error)}")
+            self._tell("PA110", "", f"{label}: cannot be compiled: {_first_line(error)}")
             return
         ours = self.operator.comparable(dict(zip(written, (t.cpu() for t in eager), strict=True)))
         theirs = self.operator.comparable(dict(zip(written, (t.cpu() for t in compiled), strict=True)))
         wrong = [name for name, value in ours.items() if not same_bits(value, theirs[name])]
         if wrong:
             names_ = ", ".join(f"'{name}'" for name in wrong)
-            self._tell("PA110", "", f"{samples.label(sizes)}: {names_} compiled differs from eager")
+            self._tell("PA110", "", f"{label}: {names_} compiled differs from eager")
 
 
 def _without_namespace(schema: Schema) -> Schema:

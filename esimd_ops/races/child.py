@@ -4,61 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from esimd_ops.trials.child import Step, serve
 from esimd_ops.trials.libraries import load
-from esimd_ops.trials.messages import Failed, Request
+from esimd_ops.trials.messages import Failed, Found, Request
 from schema_patch.model import ToolError
 
 from .order import Message, Order, Ran
 
+if TYPE_CHECKING:
+    from .trial import Trial
 
-def work(order: Order, tell: Callable[[Message | Step], None]) -> None:
+Tell = Callable[[Message | Step], None]
+
+
+def work(order: Order, tell: Tell) -> None:
     tell(Step("", "loading"))
     try:
         load(Request(namespace=order.namespace, libraries=order.libraries))
-    except (ImportError, OSError) as error:
+        _all(order, tell)
+    except (ImportError, OSError, ToolError) as error:
         tell(Failed(str(error)))
         return
-
-    from esimd_ops import registry
-    from esimd_ops.table import OPS
-
-    from . import reproduce, trial
-    from .watch import Runtime
-
-    try:
-        runtime = Runtime.loaded()
-    except ToolError as error:
-        tell(Failed(str(error)))
-        return
-    found = registry.schemas(order.namespace)
-    for op, schema in found.items():
-        if op in order.skip or op not in OPS or (order.operators and op not in order.operators):
-            continue
-        refused = ""
-        if order.replay:
-            cases = {order.shapes: reproduce.arguments(order.replay)}
-        else:
-            cases = trial.cases(OPS[op], order.shapes, beyond=order.beyond)
-
-        step = partial(_step, tell, op)
-        step("")
-        for label, arguments in cases.items():
-            try:
-                row = trial.run(OPS[op], schema, label, arguments, runtime, order.schedules, step)
-            except (RuntimeError, ValueError, TypeError) as raised:
-                refused = str(raised).splitlines()[0]
-                break
-            except ToolError as raised:
-                tell(Failed(str(raised)))
-                return
-            tell(row)
-        tell(Ran(op, str(schema), refused))
     tell(Step("", "ending"))
 
 
-def _step(tell: Callable[[Step], None], op: str, what: str) -> None:
+def _all(order: Order, tell: Tell) -> None:
+    from esimd_ops import registry
+
+    from . import cards, subjects
+    from .residency import Residency
+    from .trial import Trial
+    from .watch import Runtime
+
+    found = registry.schemas(order.namespace)
+    runtime = Runtime.loaded()
+    residency = Residency(runtime, cards.read(order.kernels) if order.kernels else {}, order.registers)
+    asked = {op: schema for op, schema in found.items() if not order.operators or op in order.operators}
+    wanted = {op: one for op, schema in asked.items() if (one := subjects.of(order, op, str(schema)))}
+    tell(Found({op: str(schema) for op, schema in found.items()}, tuple(wanted)))
+    for op, subject in wanted.items():
+        if op not in order.skip:
+            step = partial(_step, tell, op)
+            step("")
+            refused = _one(order, Trial(subject, found[op], runtime, residency, step), tell)
+            tell(Ran(op, str(found[op]), refused))
+
+
+def _one(order: Order, trial: Trial, tell: Tell) -> str:
+    """Runs the operator with each of its samples; what it refused with, or ""."""
+    from . import reproduce
+
+    subject = trial.subject
+    labels = [order.shapes] if order.replay else subject.chosen(order.shapes, beyond=order.beyond)
+    try:
+        for label in labels:
+            arguments = reproduce.arguments(order.replay) if order.replay else subject.make(label)
+            tell(trial.run(label, arguments, order.schedules))
+    except (RuntimeError, ValueError, TypeError) as raised:
+        return str(raised).splitlines()[0]
+    return ""
+
+
+def _step(tell: Tell, op: str, what: str) -> None:
     tell(Step(op, what))
 
 

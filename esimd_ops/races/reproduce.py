@@ -6,6 +6,7 @@ The file is JSON: everything that the case needs is in it, the inputs as the byt
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ VERSION = 1
 
 
 class Input(msgspec.Struct, frozen=True):
-    """One argument: a number, or a tensor of this dtype, shape and stride with the bytes of its elements in order."""
+    """One argument: a plain value, or a tensor of this dtype, shape and stride with its elements' bytes in order."""
 
     name: str
-    value: int | float | None = None
+    value: bool | int | float | str | list[Any] | None = None
     dtype: str = ""
     shape: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
@@ -30,7 +31,7 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One call under one schedule."""
+    """One call under one schedule. Of an operator that no table knows what it writes and its reference's values."""
 
     version: int
     namespace: str
@@ -39,15 +40,21 @@ class Case(msgspec.Struct, frozen=True):
     schedule: str
     name: str
     inputs: tuple[Input, ...]
+    writes: tuple[str, ...] = ()
+    overwritten: tuple[str, ...] = ()
+    expected: tuple[Input, ...] = ()
 
 
 def smallest(order: Order, outcome: Outcome) -> Case | None:
     """Of the rows with something wrong, the one with the fewest elements, under the first schedule that shows it."""
     import torch
 
-    from esimd_ops import samples
+    from esimd_ops.trials.given import Expected
+    from esimd_ops.trials.subject import OfTable
 
-    def size(inputs: samples.Arguments) -> int:
+    from . import subjects
+
+    def size(inputs: Mapping[str, object]) -> int:
         return sum(value.numel() for value in inputs.values() if isinstance(value, torch.Tensor))
 
     cases = []
@@ -55,24 +62,29 @@ def smallest(order: Order, outcome: Outcome) -> Case | None:
         shown = [name for name, (share, _) in row.wrong.items() if share] or (
             list(order.schedules)[:1] if row.seen else []
         )
-        if not shown:
-            continue
-        sizes = next(s for s in samples.SIZES[row.op][1] if samples.label(s) == row.label)
-        arguments = samples.make(row.op, sizes).arguments
-        cases.append((size(arguments), row, shown[0], arguments))
+        subject = subjects.of(order, row.op, outcome.ran[row.op].schema) if shown and row.op in outcome.ran else None
+        if subject:
+            arguments = subject.make(row.label)
+            cases.append((size(arguments), row, shown[0], subject, arguments))
     if not cases:
         return None
-    _, row, name, arguments = min(cases, key=lambda case: case[0])
+    _, row, name, subject, arguments = min(cases, key=lambda case: case[0])
     inputs = tuple(_input(key, value) for key, value in arguments.items())
-    return Case(VERSION, order.namespace, row.op, row.label, order.schedules[name], name, inputs)
+    case = Case(VERSION, order.namespace, row.op, row.label, order.schedules[name], name, inputs)
+    if isinstance(subject, OfTable):
+        return case
+    truth = subject.truth(arguments)
+    expected = tuple(_input(key, value) for key, value in truth.values.items()) if isinstance(truth, Expected) else ()
+    return msgspec.structs.replace(case, writes=subject.writes, overwritten=subject.overwritten, expected=expected)
 
 
 def _input(name: str, value: object) -> Input:
     import torch
 
     if not isinstance(value, torch.Tensor):
-        assert isinstance(value, int | float)
-        return Input(name, value=value)
+        if value is None or isinstance(value, bool | int | float | str | list):
+            return Input(name, value=value)
+        raise ToolError(f"argument '{name}': a {type(value).__name__} cannot be written into a reproducer")
     dense = value.contiguous().view(-1).view(torch.uint8) if value.numel() else torch.empty(0, dtype=torch.uint8)
     data = base64.b64encode(bytes(dense.tolist())).decode()
     return Input(name, dtype=str(value.dtype), shape=tuple(value.shape), stride=tuple(value.stride()), data=data)
@@ -113,10 +125,15 @@ def order_of(path: str, order: Order) -> Order:
 
 def arguments(path: str) -> dict[str, Any]:
     """The inputs of a case, as they were."""
+    return values(read(path).inputs)
+
+
+def values(inputs: tuple[Input, ...]) -> dict[str, Any]:
+    """By name, tensors with the strides that they had."""
     import torch
 
     made: dict[str, Any] = {}
-    for item in read(path).inputs:
+    for item in inputs:
         if not item.dtype:
             made[item.name] = item.value
             continue

@@ -11,6 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from esimd_ops.trials import child
+from esimd_ops.trials.messages import Found
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 from . import lines
@@ -51,6 +52,8 @@ def run(order: Order, step: Callable[[str], None] = lambda _: None, *, step_s: f
             outcome.rows.append(message)
         elif isinstance(message, Ran):
             outcome.ran[message.op] = message
+        elif isinstance(message, Found):
+            outcome.there = message
         else:
             outcome.failed = message.message
 
@@ -81,8 +84,12 @@ def report(order: Order, outcome: Outcome, suppressions: Suppressions, *, strict
             findings.append(Finding("HR112", place, op, str(ended)))
             checked.append(Checked(op, place, "", Verdict.WRONG, str(ended)))
     if not outcome.failed:
-        absent = [op for op in order.operators if op not in outcome.ran and op not in outcome.ends]
-        errors += [ToolError(f"{op} is not registered", place) for op in absent]
+        errors += [ToolError(f"{op} is {_why_not(op, outcome)}", place) for op in order.operators if _left(op, outcome)]
+    checked += [
+        Checked(op, place, schema, Verdict.UNKNOWN, _why_not(op, outcome))
+        for op, schema in outcome.there.schemas.items()
+        if not order.operators and _left(op, outcome)
+    ]
     if outcome.rows and not any(row.judged for row in outcome.rows):
         message = "built without --checks: only results were compared, no access was judged"
         findings.append(Finding("HR101", place, "", message, Severity.NOTE))
@@ -96,8 +103,28 @@ def report(order: Order, outcome: Outcome, suppressions: Suppressions, *, strict
         "wrong": [
             {"op": row.op, "shape": row.label, **{k: v[0] for k, v in row.wrong.items()}} for row in outcome.rows
         ],
+        "resident": [
+            {"op": row.op, "shape": row.label, "groups": groups(row), **row.resident}
+            for row in outcome.rows
+            if row.resident
+        ],
     }
     return Report(tuple(checked), tuple(findings), tuple(errors), facts, strict)
+
+
+def groups(row: Row) -> int:
+    """Of the launch with most of them."""
+    return max((launched.groups for launched in row.launched), default=0)
+
+
+def _left(op: str, outcome: Outcome) -> bool:
+    return op not in outcome.ran and op not in outcome.ends
+
+
+def _why_not(op: str, outcome: Outcome) -> str:
+    if op in outcome.there.schemas:
+        return "registered, but nobody said what to try it with: neither the operator table nor --samples"
+    return "not registered"
 
 
 def _wrong(place: Location, op: str, rows: list[Row]) -> list[Finding]:

@@ -19,6 +19,24 @@ NAMED = {
 }
 
 
+# As a card runs a launch, as near as is known: groups in the order of their numbers, so many as it holds at once; the
+# last groups some memory operations behind the first; and, in two random orders of steps, some held up.
+OF_CARDS = {
+    "": "ascending,lockstep",
+    " late": "ascending,lockstep,stagger=16",
+    " preempted": "ascending,shuffled,preempt=0.05,seed=1",
+    " preempted again": "ascending,shuffled,preempt=0.3,seed=2",
+}
+
+
+def of_cards(names: tuple[str, ...]) -> dict[str, str]:
+    """Schedules that run every kernel with the residency of these cards: name -> words."""
+    asked = [name for part in names for name in part.replace(",", " ").split()]
+    return {
+        f"{name}{suffix}": f"{words},card={name}" for name in dict.fromkeys(asked) for suffix, words in OF_CARDS.items()
+    }
+
+
 def resolve(asked: tuple[str, ...]) -> dict[str, str]:
     """Name -> words: those named, or words of one's own; all where none is asked for. Raises ToolError for others."""
     if not asked:

@@ -1,6 +1,6 @@
 """One operator of a host build under several schedules, and once with every access judged. Values in, values out.
 
-Runs in the process that loaded the libraries. Knows samples and references; reads no report.
+Runs in the process that loaded the libraries. Knows what a subject says of itself; reads no report.
 """
 
 from __future__ import annotations
@@ -11,76 +11,77 @@ import torch
 from torch import Tensor
 
 from esimd_ops import registry, samples
-from esimd_ops.samples import domain
-from esimd_ops.table import Operator, Tensors
-from esimd_ops.trials import judge
-from esimd_ops.trials.memory import Guarded, bits
+from esimd_ops.table import Tensors
+from esimd_ops.trials.given import Same
+from esimd_ops.trials.memory import Guarded
+from esimd_ops.trials.subject import Subject, Truth
 from schema_patch.schemas.grammar import Schema
 
+from .cards import Launched
 from .order import Row
+from .residency import Residency
 from .watch import Runtime, Seen
 
 
-def cases(operator: Operator, shapes: str, *, beyond: bool) -> dict[str, samples.Arguments]:
-    """Label -> arguments: all samples in the domain of the published library, or the first of them ("decode")."""
-    made = {samples.label(sizes): samples.make(operator.name, sizes).arguments for sizes in operator.samples}
-    chosen = [label for label, arguments in made.items() if beyond or domain.published(operator.name, arguments)]
-    return {label: made[label] for label in (chosen if shapes == "all" else chosen[:1])}
+class Trial:
+    """One operator. `run` raises what the operator raises; `step` hears what comes next."""
 
+    def __init__(
+        self, subject: Subject, schema: Schema, runtime: Runtime, residency: Residency, step: Callable[[str], None]
+    ) -> None:
+        self.subject, self.runtime, self.residency, self.step = subject, runtime, residency, step
+        self._call = registry.by_position(schema)
 
-def run(
-    operator: Operator,
-    schema: Schema,
-    label: str,
-    arguments: samples.Arguments,
-    runtime: Runtime,
-    schedules: dict[str, str],
-    step: Callable[[str], None],
-) -> Row:
-    """Raises what the operator raises."""
-    call = registry.overload(schema)
-    truth = operator.reference(**arguments, compute=torch.float64)
-    half = operator.reference(**arguments, compute=torch.float16)
+    def run(self, label: str, arguments: samples.Arguments, schedules: dict[str, str]) -> Row:
+        """The operator with these arguments under each schedule, and what the runtime saw."""
+        wrong: dict[str, tuple[float, str]] = {}
+        launched: list[Launched] = []
+        with torch.no_grad():
+            truth = self.subject.truth(arguments)
+            if truth is None or self.residency.asked(schedules):
+                self.step(f"{label}, as a first run")
+                outputs, launched = self._first(arguments)
+                truth = truth or Same(outputs)
+            for name, words in schedules.items():
+                self.step(f"{label}, {name}")
+                self.residency.schedule(words, launched)
+                wrong[name] = _worst(truth, self._outputs(arguments))
+            seen = self._seen(label, arguments, next(iter(schedules.values())), launched) if self.runtime.checks else []
+        resident = {name: self.residency.of(words, launched) for name, words in schedules.items()}
+        return Row(
+            self.subject.name,
+            label,
+            wrong,
+            seen,
+            self.runtime.checks,
+            launched,
+            {k: v for k, v in resident.items() if v},
+        )
 
-    def outcome(words: str) -> tuple[float, str]:
-        runtime.schedule(words)
+    def _first(self, arguments: samples.Arguments) -> tuple[Tensors, list[Launched]]:
+        """Groups one after the other: the outputs, and the kernels that were launched."""
+        self.runtime.schedule("ascending,lockstep")
+        self.runtime.launches()
+        return self._outputs(arguments), self.runtime.launches()
+
+    def _outputs(self, arguments: samples.Arguments) -> Tensors:
         guards = guard(arguments)
-        call(*values(arguments, guards))
-        got = {name: guards[name].tensor for name in operator.writes}
-        shares = wrong_shares(operator, got, truth, half)
-        return max(((share, name) for name, share in shares.items()), default=(0.0, ""))
+        self._call(*values(arguments, guards))
+        return {name: guards[name].tensor for name in self.subject.writes if name in guards}
 
-    wrong = {}
-    with torch.no_grad():
-        for name, words in schedules.items():
-            step(f"{label}, {name}")
-            wrong[name] = outcome(words)
-        seen: list[Seen] = []
-        if runtime.checks:
-            step(f"{label}, every access")
-            runtime.schedule(next(iter(schedules.values())))
-            guards = guard(arguments)
-            for name, guarded in guards.items():
-                watch(runtime, name, guarded.tensor, operator)
-            with runtime.watching() as seen:
-                call(*values(arguments, guards))
-    return Row(operator.name, label, wrong, seen, runtime.checks)
+    def _seen(self, label: str, arguments: samples.Arguments, words: str, launched: list[Launched]) -> list[Seen]:
+        self.step(f"{label}, every access")
+        self.residency.schedule(words, launched)
+        guards = guard(arguments)
+        for name, guarded in guards.items():
+            watch(self.runtime, name, guarded.tensor, self.subject)
+        with self.runtime.watching() as seen:
+            self._call(*values(arguments, guards))
+        return seen
 
 
-def wrong_shares(operator: Operator, got: Tensors, truth: Tensors, half: Tensors) -> dict[str, float]:
-    """Output -> the share of its elements that are further from the truth than its tolerance, as parity judges them."""
-    found, expected, rounded = (operator.comparable(tensors) for tensors in (got, truth, half))
-    shares = {}
-    for name, right in expected.items():
-        tolerance = operator.tolerance(name)
-        if tolerance.strays:
-            off = (found[name].int() - right.int()).abs() > 1
-        elif tolerance.exact or not right.is_floating_point():
-            off = bits(found[name]) != bits(right)
-        else:
-            off = judge._error(found[name], right) > judge._allowed(right, rounded[name], tolerance)
-        shares[name] = float(off.double().mean()) if off.numel() else 0.0
-    return shares
+def _worst(truth: Truth, got: Tensors) -> tuple[float, str]:
+    return max(((share, name) for name, share in truth.shares(got).items()), default=(0.0, ""))
 
 
 def guard(arguments: samples.Arguments) -> dict[str, Guarded]:
@@ -93,13 +94,13 @@ def values(arguments: samples.Arguments, guards: dict[str, Guarded]) -> list[obj
     return [guards[name].tensor if name in guards else value for name, value in arguments.items()]
 
 
-def watch(runtime: Runtime, name: str, tensor: Tensor, operator: Operator) -> None:
+def watch(runtime: Runtime, name: str, tensor: Tensor, subject: Subject) -> None:
     """Tell the runtime of one argument: its bounds, whether it may be written, and whether it holds anything yet."""
     if not tensor.numel():
         return
     extent = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
     size = tensor.element_size()
-    written, inplace = name in operator.writes, name in operator.inplace
+    read_only = name not in subject.writes and subject.certain
     runtime.watch(
-        name, tensor.data_ptr(), extent * size, size, read_only=not written, unwritten=written and not inplace
+        name, tensor.data_ptr(), extent * size, size, read_only=read_only, unwritten=name in subject.overwritten
     )

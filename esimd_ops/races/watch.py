@@ -15,6 +15,8 @@ import msgspec
 from esimd_ops.host.build import RUNTIME
 from schema_patch.model import ToolError
 
+from .cards import Launched
+
 
 class Party(msgspec.Struct, frozen=True):
     """One side of what was seen: a place in a library, and who was there."""
@@ -45,6 +47,8 @@ class Runtime:
         library = ctypes.CDLL(str(path))
         library.esimd_host_schedule.restype = ctypes.c_char_p
         library.esimd_host_reports.restype = ctypes.c_char_p
+        library.esimd_host_launches.restype = ctypes.c_char_p
+        library.esimd_host_residency.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint]
         flags = (ctypes.c_size_t, ctypes.c_int, ctypes.c_int)
         library.esimd_host_watch.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, *flags]
         self._library = library
@@ -66,6 +70,14 @@ class Runtime:
         """Raises ToolError for words that the runtime does not know."""
         if wrong := self._library.esimd_host_schedule(words.encode()):
             raise ToolError(f"schedule: {wrong.decode()}")
+
+    def launches(self) -> list[Launched]:
+        """The kernels that were launched since the last time, each once."""
+        return msgspec.json.decode(self._library.esimd_host_launches(), type=list[Launched])
+
+    def residency(self, kernel: str, items: int, groups: int) -> None:
+        """Of a kernel with groups of `items`, at most `groups` are alive at once where the schedule asks for that."""
+        self._library.esimd_host_residency(kernel.encode(), items, groups)
 
     def watch(self, name: str, address: int, size: int, granule: int, *, read_only: bool, unwritten: bool) -> None:
         """A tensor that kernels may touch: `size` bytes from `address`, in elements of `granule` bytes."""

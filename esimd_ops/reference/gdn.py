@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .parts import Expected, silu
+from .parts import Expected, kept, rounded, silu, terms
 
 HEAD = 128
 EPS = 1e-6
@@ -34,7 +34,7 @@ class _Layer:
         """x [dim] and the 3 tokens before it [3, dim], b, a [HV], S [HV, V, K] -> output [HV, V], new S; unrounded."""
         compute, H, HV = self.compute, self.H, self.HV
         window = torch.cat((history, x[None])).to(compute)
-        y = silu((window * self.conv_weight.to(compute).T).sum(0) + self.conv_bias.to(compute))
+        y = silu(terms(window * self.conv_weight.to(compute).T).sum(0) + terms(self.conv_bias.to(compute)))
         q, k, v = (part.reshape(-1, HEAD) for part in y.split((H * HEAD, H * HEAD, HV * HEAD)))
         # Every value head works with the key head of its group.
         q = (_unit(q) * self.scale).repeat_interleave(HV // H, 0)
@@ -42,9 +42,9 @@ class _Layer:
         dt = softplus(a.to(compute) + self.dt_bias.to(compute), threshold=20.0)
         decay = torch.exp(-torch.exp(self.A_log.to(compute)) * dt)
         S = S.to(compute) * decay[:, None, None]
-        d = (v - torch.einsum("hvk,hk->hv", S, k)) * torch.sigmoid(b.to(compute))[:, None]
-        S = S + d[:, :, None] * k[:, None, :]
-        return torch.einsum("hvk,hk->hv", S, q), S
+        d = (terms(v) + terms(-torch.einsum("hvk,hk->hv", terms(S), terms(k)))) * torch.sigmoid(b.to(compute))[:, None]
+        S = terms(S) + terms(d[:, :, None] * k[:, None, :])
+        return torch.einsum("hvk,hk->hv", terms(S), terms(q)), S
 
 
 def _unit(heads: Tensor) -> Tensor:
@@ -79,8 +79,9 @@ def _one_token(
     N: int,
 ) -> Expected:
     x, z, b, a = parts
-    new = {"conv_state": conv_state.clone(), "ssm_state": ssm_state.clone()}
-    new |= {"output": output.clone(), "z_out": z_out.clone()}
+    compute = layer.compute
+    new = {"conv_state": conv_state.clone(), "ssm_state": kept(ssm_state, compute)}
+    new |= {"output": kept(output, compute), "z_out": z_out.clone()}
     slots = zip(conv_state_indices.tolist()[:N], ssm_state_indices.tolist()[:N], strict=True)
     for row, (conv_slot, ssm_slot) in enumerate(slots):
         new["z_out"][row] = z[row].reshape(z_out.shape[1:])
@@ -89,8 +90,8 @@ def _one_token(
         else:
             history = conv_state[conv_slot] if conv_slot >= 0 else torch.zeros_like(conv_state[0])
             out, S = layer.step(x[row], history, b[row], a[row], ssm_state[ssm_slot])
-            new["output"][row] = out.half().reshape(output.shape[1:])
-            new["ssm_state"][ssm_slot] = S.half()
+            new["output"][row] = rounded(out).reshape(output.shape[1:])
+            new["ssm_state"][ssm_slot] = rounded(S)
         if conv_slot >= 0:
             new["conv_state"][conv_slot] = torch.cat((conv_state[conv_slot, 1:], x[row][None]))
     return new
@@ -185,29 +186,25 @@ def esimd_gdn_conv_fused_seq_spec(
     """As esimd_gdn_conv_fused_seq for P tokens of each of D sequences, keeping the state after every token:
     spec_state_indices [D, P], token_indx [D * P] the rows of qkvz, ba, output, z_out, num_accepted_tokens [D].
 
-    A sequence starts from the slot of its last accepted token, or from zeros where that is negative. Token t is saved
-    in slot spec_state_indices[s, t], unless negative. The state is rounded between tokens and starts from zeros again
-    after a token that was not saved; the convolution history carries on. Rows that token_indx does not name keep what
-    they hold.
+    A sequence starts from the slot of its last accepted token, and token t is saved in slot spec_state_indices[s, t],
+    rounded; between tokens the state is not. Neither a negative index nor 0, vLLM's null block, is a slot: nothing is
+    saved there, and what starts there starts from zeros. Rows that token_indx does not name keep what they hold.
     """
     layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
     x, z, b, a = _sequential(qkvz, ba, H, HV)
-    new = {"conv_state": conv_state.clone(), "ssm_state": ssm_state.clone()}
-    new |= {"output": output.clone(), "z_out": z_out.clone()}
+    new = {"conv_state": conv_state.clone(), "ssm_state": kept(ssm_state, compute)}
+    new |= {"output": kept(output, compute), "z_out": z_out.clone()}
     for s in range(num_spec_decodes):
         slots = spec_state_indices[s].tolist()
         before = slots[max(int(num_accepted_tokens[s]) - 1, 0)]
-        history = conv_state[before] if before >= 0 else torch.zeros_like(conv_state[0])
-        S = ssm_state[before] if before >= 0 else torch.zeros_like(ssm_state[0])
+        history = conv_state[before] if before > 0 else torch.zeros_like(conv_state[0])
+        S = ssm_state[before] if before > 0 else torch.zeros_like(ssm_state[0])
         for t, save in enumerate(slots):
             row = int(token_indx[s * num_spec_tokens + t])
-            out, wide = layer.step(x[row], history, b[row], a[row], S)
+            out, S = layer.step(x[row], history, b[row], a[row], S)
             history = torch.cat((history[1:], x[row][None]))
-            S = wide.half()
-            if save >= 0:
-                new["conv_state"][save], new["ssm_state"][save] = history, S
-            else:
-                S = torch.zeros_like(S)
-            new["output"][row] = out.half().reshape(output.shape[1:])
+            if save > 0:
+                new["conv_state"][save], new["ssm_state"][save] = history, rounded(S)
+            new["output"][row] = rounded(out).reshape(output.shape[1:])
             new["z_out"][row] = z[row].reshape(z_out.shape[1:])
     return new

@@ -8,7 +8,7 @@ once.
 import torch
 from torch import Tensor
 
-from .parts import Decoder, Expected, block_weight, fp8, gelu_tanh, int4_weight, product
+from .parts import Decoder, Expected, block_weight, fp8, gelu_tanh, int4_weight, product, rounded, terms
 
 
 def _fp8_gemv(
@@ -178,8 +178,8 @@ def esimd_gemv_fp16_gelu_mul(
 ) -> Expected:
     """input [1, K], weight [2N, K], output [1, N]: `output = gelu_tanh(gate) * up`, where gate is input @ the first N
     rows of the weight, up input @ the others, both unrounded."""
-    gate, up = (input.to(compute) @ weight.to(compute).T).chunk(2, -1)
-    return {"output": (gelu_tanh(gate) * up).half()}
+    gate, up = (terms(input.to(compute)) @ terms(weight.to(compute)).T).chunk(2, -1)
+    return {"output": rounded(gelu_tanh(gate) * up)}
 
 
 def esimd_gemv_int4(

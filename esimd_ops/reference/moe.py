@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .parts import Decoder, Expected, block_weight, fp8, gelu_tanh, silu
+from .parts import Decoder, Expected, block_weight, fp8, gelu_tanh, kept, rounded, silu, terms
 
 
 def _top(
@@ -19,8 +19,8 @@ def _top(
     probabilities = torch.softmax(router_logits[:T].to(compute), -1)
     ordered = torch.sort(probabilities, dim=-1, descending=True, stable=True)  # stable: ties to the lowest index
     values, indices = ordered.values[:, :topk], ordered.indices[:, :topk]
-    new = {"top_values": top_values.clone(), "top_indices": top_indices.clone()}
-    new["top_values"][:T] = (values / values.sum(-1, keepdim=True)).half()
+    new = {"top_values": kept(top_values, compute), "top_indices": top_indices.clone()}
+    new["top_values"][:T] = rounded(values / values.sum(-1, keepdim=True))
     new["top_indices"][:T] = indices.int()
     return new
 
@@ -125,8 +125,8 @@ def esimd_moe_gather(
     `final_hidden[t] = sum of moe_output[r] * scattered_weights[r] for r in topk_ids[t]`, rounded once."""
     rows = topk_ids.reshape(-1)[: T * topk].reshape(T, topk).long()
     weighted = moe_output[rows].to(compute) * scattered_weights[rows].to(compute)[..., None]
-    new = final_hidden.clone()
-    new[:T] = weighted.sum(1).half()
+    new = kept(final_hidden, compute)
+    new[:T] = rounded(terms(weighted).sum(1))
     return {"final_hidden": new}
 
 
@@ -139,8 +139,8 @@ def _activated(
     compute: torch.dtype,
 ) -> Expected:
     gate, up = input[:total_rows, : 2 * N_half].to(compute).split(N_half, -1)
-    new = output.clone()
-    new[:total_rows] = (activation(gate) * up).half()
+    new = kept(output, compute)
+    new[:total_rows] = rounded(activation(gate) * up)
     return {"output": new}
 
 
@@ -181,12 +181,12 @@ def _grouped(
     scale_of: Callable[[int], Tensor | float],
 ) -> Expected:
     """Expert e multiplies the rows from expert_idx[e] to expert_idx[e + 1]."""
-    new = output.clone()
+    new = kept(output, compute)
     starts = expert_idx.tolist()
     for e in range(num_experts):
         rows = slice(starts[e], starts[e + 1])
         if rows.start < rows.stop:
-            new[rows] = ((input[rows].to(compute) @ weight_of(e).T) * scale_of(e)).half()
+            new[rows] = rounded(terms((terms(input[rows].to(compute)) @ terms(weight_of(e)).T) * scale_of(e)))
     return {"output": new}
 
 

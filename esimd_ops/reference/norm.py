@@ -4,26 +4,26 @@
 import torch
 from torch import Tensor
 
-from .parts import Expected, inverse_rms, silu
+from .parts import Expected, inverse_rms, rounded, silu, terms
 
 
 def _add_rms_norm(
     hidden_states: Tensor, residual: Tensor, weight: Tensor, eps: float, scalar: float, compute: torch.dtype
 ) -> Expected:
-    total = (hidden_states.to(compute) + residual.to(compute)) * scalar
+    total = (terms(hidden_states.to(compute)) + terms(residual.to(compute))) * scalar
     stored = total.half()
     # The mean is of the unrounded sum; what is normalised is the stored one.
     hidden = stored.to(compute) * inverse_rms(total, eps) * weight.to(compute)
-    return {"hidden_states": hidden.half(), "residual": stored}
+    return {"hidden_states": rounded(hidden), "residual": rounded(total)}
 
 
 def _norm_add_norm(
     h2: Tensor, h1: Tensor, w1: Tensor, w2: Tensor, eps1: float, eps2: float, compute: torch.dtype
 ) -> Expected:
-    total = h2 * inverse_rms(h2, eps1) * w1.to(compute) + h1.to(compute)
+    total = terms(h2 * inverse_rms(h2, eps1) * w1.to(compute)) + terms(h1.to(compute))
     stored = total.half()
     out = stored.to(compute) * inverse_rms(total, eps2) * w2.to(compute)
-    return {"h1": stored, "out": out.half()}
+    return {"h1": rounded(total), "out": rounded(out)}
 
 
 def esimd_rms_norm(
@@ -31,7 +31,7 @@ def esimd_rms_norm(
 ) -> Expected:
     """input, output [..., K], weight [K]: `output = input * inverse_rms(input) * weight`, every row."""
     x = input.to(compute)
-    return {"output": (x * inverse_rms(x, eps) * weight.to(compute)).half()}
+    return {"output": rounded(x * inverse_rms(x, eps) * weight.to(compute))}
 
 
 def esimd_fused_add_rms_norm(
@@ -67,7 +67,7 @@ def esimd_rms_norm_gated(
 ) -> Expected:
     """x, z, output [..., V], weight [V]: `output = x * inverse_rms(x) * weight * silu(z)`."""
     wide = x.to(compute)
-    return {"output": (wide * inverse_rms(wide, eps) * weight.to(compute) * silu(z.to(compute))).half()}
+    return {"output": rounded(wide * inverse_rms(wide, eps) * weight.to(compute) * silu(z.to(compute)))}
 
 
 def esimd_norm_add_norm(
@@ -99,5 +99,6 @@ def esimd_accum_norm_add_norm(
     compute: torch.dtype = torch.float32,
 ) -> Expected:
     """routed_output [>= top_k, K], h1, out [1, K]: as esimd_norm_add_norm with h2 = the sum of the first top_k rows."""
-    h2 = routed_output.flatten(0, -2)[:top_k].to(compute).sum(0).reshape(h1.shape)
+    h2 = routed_output.flatten(0, -2)[:top_k].to(compute)
+    h2 = terms(h2).sum(0).reshape(h1.shape)
     return _norm_add_norm(h2, h1, w1, w2, eps1, eps2, compute)

@@ -7,7 +7,7 @@ The normalised token is used unrounded; where it is stored too, the stored copy 
 import torch
 from torch import Tensor
 
-from .parts import Decoder, Expected, block_weight, fp8, int4_weight, inverse_rms, product, silu
+from .parts import Decoder, Expected, block_weight, fp8, int4_weight, inverse_rms, product, rounded, silu, terms
 
 
 def _sum_and_norm(
@@ -15,7 +15,7 @@ def _sum_and_norm(
 ) -> tuple[Tensor, Tensor]:
     """The new residual, and the normalised sum."""
     total = (hidden_states.to(compute) + residual.to(compute)) * scalar
-    return total.half(), total * inverse_rms(total, eps) * norm_weight.to(compute)
+    return rounded(total), total * inverse_rms(total, eps) * norm_weight.to(compute)
 
 
 def _gated(x: Tensor, z: Tensor, norm_weight: Tensor, HV: int, V: int, eps: float, compute: torch.dtype) -> Tensor:
@@ -45,7 +45,7 @@ def esimd_resadd_norm_gemv_fp8_pert(
     return {
         "residual": stored,
         "output": product(y, weight, output, gemv_scale.to(compute).reshape(())),
-        "normed_out": y.half(),
+        "normed_out": rounded(y),
     }
 
 
@@ -64,7 +64,7 @@ def esimd_resadd_norm_gemv_int4_pert(
     """As esimd_resadd_norm_gemv_fp8_pert with gemv_weight [N, K/8] int32 nibbles and gemv_scale [N, K/128]."""
     stored, y = _sum_and_norm(hidden_states, residual, norm_weight, eps, 1.0, compute)
     output = product(y, int4_weight(gemv_weight, gemv_scale, compute), output)
-    return {"residual": stored, "output": output, "normed_out": y.half()}
+    return {"residual": stored, "output": output, "normed_out": rounded(y)}
 
 
 def esimd_resadd_norm_gemv2_fp8_pert(
@@ -183,5 +183,5 @@ def esimd_norm_gemv_norm_fp16(
     `router_logits = (c * scale_with_root) @ proj_w.T`."""
     c = residual.to(compute)
     c = c * inverse_rms(c, eps)
-    logits = (c * scale_with_root.to(compute)) @ proj_w.to(compute).T
-    return {"router_logits": logits.half(), "moe_input": (c * pre_ff_w.to(compute)).half()}
+    logits = terms(c * scale_with_root.to(compute)) @ terms(proj_w.to(compute)).T
+    return {"router_logits": rounded(logits), "moe_input": rounded(c * pre_ff_w.to(compute))}

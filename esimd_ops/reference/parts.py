@@ -1,8 +1,11 @@
 """Pieces that several references share: decoding of packed weights, the norm, the activations.
 
-Everything is computed in the dtype `compute` and never rounded here. Knows number formats, not operators.
+Everything is computed in the dtype `compute` and rounded only by `rounded`. Knows number formats, not operators.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from functools import cache
 
@@ -74,9 +77,42 @@ def inverse_rms(x: Tensor, eps: float) -> Tensor:
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """`0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`."""
+    if _absolute.get():  # of 1 + tanh, nothing is left for a small result
+        return x.abs()
     return torch.nn.functional.gelu(x, approximate="tanh")
 
 
 def product(x: Tensor, weight: Tensor, output: Tensor, scale: Tensor | float = 1.0) -> Tensor:
     """`half(scale * x @ weight.T)` in the shape of `output`; x and weight are of the dtype that computes."""
-    return ((x @ weight.T) * scale).half().reshape(output.shape)
+    return rounded(terms((terms(x) @ terms(weight).T) * scale)).reshape(output.shape)
+
+
+def rounded(x: Tensor) -> Tensor:
+    """`half(x)`, the last step of an operator. The truth, which is fp64, is left as it is: a rounded result is right
+    within half a step of it."""
+    return x if x.dtype is torch.float64 else x.half()
+
+
+def kept(output: Tensor, compute: torch.dtype) -> Tensor:
+    """A copy of an output, for what its operator leaves as it is; fp64 as the truth is."""
+    return output.to(torch.float64 if compute is torch.float64 else output.dtype, copy=True)
+
+
+_absolute: ContextVar[bool] = ContextVar("absolute", default=False)
+
+
+def terms(x: Tensor) -> Tensor:
+    """The terms of a sum. Within `absolute_values`, without their signs."""
+    return x.abs() if _absolute.get() else x
+
+
+@contextmanager
+def absolute_values() -> Iterator[None]:
+    """While entered, a reference gives the sums of the absolute values of what it adds up, by which the rounding errors
+    of a sum are bounded: |fl(sum x) - sum x| <= n eps sum |x| for n terms in any order (Higham, Accuracy and Stability
+    of Numerical Algorithms, 4.2), where n is far smaller for a tree, and in practice."""
+    token = _absolute.set(True)
+    try:
+        yield
+    finally:
+        _absolute.reset(token)

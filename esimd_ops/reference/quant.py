@@ -4,7 +4,7 @@
 import torch
 from torch import Tensor
 
-from .parts import INT4_GROUP, Expected
+from .parts import INT4_GROUP, Expected, rounded
 
 
 def q4_0_quantize(
@@ -22,4 +22,4 @@ def q4_0_quantize(
     inverse = torch.where(d != 0, 1 / d, torch.zeros_like(d))
     codes = (blocks * inverse[..., None] + 8.5).trunc().clamp(0, 15).to(torch.uint8).flatten(-2)
     packed = codes[..., ::2] | (codes[..., 1::2] << 4)
-    return {"out_qweight": packed.contiguous().view(torch.int32), "out_scale": d.half()}
+    return {"out_qweight": packed.contiguous().view(torch.int32), "out_scale": rounded(d)}

@@ -7,7 +7,7 @@ Heads have 256 elements. The norm's epsilon is 1e-6 and 1 is added to its weight
 import torch
 from torch import Tensor
 
-from .parts import Expected, inverse_rms
+from .parts import Expected, inverse_rms, kept, rounded, terms
 
 HEAD = 256
 EPS = 1e-6
@@ -22,7 +22,8 @@ def _rotate(heads: Tensor, cos_sin: Tensor) -> Tensor:
     rotary_dim = cos_sin.shape[-1]
     cos, sin = cos_sin[:, None].chunk(2, -1)
     first, second, rest = heads.split((rotary_dim // 2, rotary_dim // 2, HEAD - rotary_dim), -1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin, rest), -1)
+    turned = (terms(first * cos) + terms(-second * sin), terms(second * cos) + terms(first * sin))
+    return torch.cat((*turned, rest), -1)
 
 
 def _split_norm_rope(
@@ -41,15 +42,15 @@ def _split_norm_rope(
 ) -> Expected:
     heads = qkv_state.unflatten(-1, (-1, HEAD))
     q_and_gate, k, v = heads.split((q_heads * (2 if attn_output_gate else 1), kv_heads, kv_heads), 1)
-    gate = gate_out.clone()
+    gate = kept(gate_out, compute)
     if attn_output_gate:  # each head of q is followed by its gate
-        gate = torch.sigmoid(q_and_gate[:, 1::2].to(compute)).half().flatten(1).reshape(gate_out.shape)
+        gate = rounded(torch.sigmoid(q_and_gate[:, 1::2].to(compute))).flatten(1).reshape(gate_out.shape)
         q_and_gate = q_and_gate[:, ::2]
     cos_sin = cos_sin_cache[positions.long(), :rotary_dim].to(compute)
-    q = _rotate(_norm(q_and_gate.to(compute), norm_wq, compute), cos_sin).half()
-    k = _rotate(_norm(k.to(compute), norm_wk, compute), cos_sin).half()
+    q = rounded(_rotate(_norm(q_and_gate.to(compute), norm_wq, compute), cos_sin))
+    k = rounded(_rotate(_norm(k.to(compute), norm_wk, compute), cos_sin))
     if norm_wv is not None:
-        v = _norm(v.to(compute), norm_wv, compute).half()
+        v = rounded(_norm(v.to(compute), norm_wv, compute))
     return {"q_out": q.flatten(1), "gate_out": gate, "k_out": k.flatten(1), "v_out": v.flatten(1)}
 
 

@@ -101,6 +101,12 @@ def _gdn_slots(a: Any) -> bool:
     return bool(((a["conv_state_indices"] >= 0) | (a["ssm_state_indices"] < 0)).all())
 
 
+def _spec_slots(a: Any) -> bool:
+    """Every sequence has a slot to start from; what one without gives is nobody's."""
+    last = (a["num_accepted_tokens"].long() - 1).clamp(min=0)
+    return bool((a["spec_state_indices"].gather(1, last[:, None]) > 0).all())
+
+
 def _total(a: Any) -> int:
     return sum(tensor.shape[0] for name, tensor in a.items() if name in ("w0", "w1", "w2"))
 
@@ -135,7 +141,7 @@ RULES: dict[str, Callable[[Any], bool]] = {
     "esimd_gemm_int4_pgrp": lambda a: len(a["input"]) <= 64 and len(a["weight"]) % 16 == 0,
     "esimd_gdn_conv_fused": lambda a: 4 * a["H"] + a["HV"] <= 32 and _gdn_slots(a),
     "esimd_gdn_conv_fused_seq": _gdn_slots,
-    "esimd_gdn_conv_fused_seq_spec": lambda a: a["H"] == 8 and a["HV"] in (16, 24),
+    "esimd_gdn_conv_fused_seq_spec": lambda a: a["H"] == 8 and a["HV"] in (16, 24) and _spec_slots(a),
     "esimd_moe_scatter": lambda a: a["K"] % 128 == 0,
     "esimd_moe_scatter_fused": lambda a: a["K"] % 128 == 0 and a["num_experts"] % 32 == 0,
     "esimd_moe_gather": lambda a: a["K"] % 128 == 0 and a["topk"] <= 32,

@@ -1,4 +1,7 @@
-"""Samples of the gated delta net: pools of states with holes between slots, sequences without a slot."""
+"""Samples of the gated delta net: pools of states with holes between slots, sequences without a slot.
+
+Slot 0 belongs to no sequence: it is the null block of vLLM's pools, which stands for "no slot".
+"""
 
 import torch
 from torch import Tensor
@@ -6,7 +9,7 @@ from torch import Tensor
 from .build import Arguments, Choices, normal, padded_rows, poison
 
 HEAD = 128
-SPARE = 3  # slots of the pools and rows of the outputs that no sequence uses
+SPARE = 3  # slots of the pools, the null block among them, and rows of the outputs that no sequence uses
 
 
 def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Tensor]:
@@ -31,7 +34,7 @@ def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Te
 
 def _slots(count: int, pool: int, variant: str) -> Tensor:
     """Distinct slots in no order; "negative" leaves every second sequence without one."""
-    slots = torch.randperm(pool)[:count].int()
+    slots = torch.randperm(pool - 1)[:count].int() + 1
     if variant == "negative":
         slots[::2] = -1
     return slots
@@ -65,7 +68,13 @@ def gdn_conv_fused(N: int, H: int, HV: int, variant: str = "") -> Arguments:
 def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") -> Arguments:
     rows, pool = D * P + SPARE, D * P + SPARE
     layer = _layer(rows, pool, H, HV, variant)
-    slots = _slots(D * P, pool, variant).reshape(D, P)
+    slots = _slots(D * P, pool, "").reshape(D, P)
+    accepted = torch.randint(0, P + 1, (D,), dtype=torch.int32)
+    if variant == "negative":  # every second sequence has no slots at all
+        slots[::2] = -1
+    elif variant == "null block":  # the last token has none
+        slots[:, -1] = 0
+        accepted = accepted.clamp(max=P - 1)
     return {
         "qkvz": layer["qkvz"],
         "conv_state": layer["conv_state"],
@@ -79,7 +88,7 @@ def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") 
         "output": poison(rows, HV, HEAD),
         "z_out": poison(rows, HV, HEAD),
         "token_indx": torch.randperm(rows)[: D * P].int(),
-        "num_accepted_tokens": torch.randint(0, P + 1, (D,), dtype=torch.int32),
+        "num_accepted_tokens": accepted,
         "num_spec_decodes": D,
         "num_spec_tokens": P,
         "H": H,
@@ -90,7 +99,8 @@ def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") 
     }
 
 
-# Sequences, key heads, value heads. The third has more heads than the original's kernel for interleaved rows can take.
+# Sequences, key heads, value heads. The third has more heads than the original's kernel for interleaved rows can take;
+# the last two are those of a tensor-parallel part of a model: more groups than 32, and threads without a head.
 ONE_TOKEN = (
     (4, 4, 8),
     (1, 2, 4),
@@ -100,6 +110,8 @@ ONE_TOKEN = (
     (4, 2, 4, "negative"),
     (9, 1, 1),
     (3, 2, 4, "no history"),
+    (5, 4, 8),
+    (3, 4, 12),
 )
 
 SIZES: Choices = {
@@ -108,6 +120,13 @@ SIZES: Choices = {
     # Sequences, tokens of each, key heads, value heads.
     "esimd_gdn_conv_fused_seq_spec": (
         gdn_conv_fused_seq_spec,
-        ((2, 3, 8, 16), (1, 1, 8, 24), (3, 2, 8, 16, "strided"), (2, 3, 8, 16, "negative"), (2, 2, 2, 6)),
+        (
+            (2, 3, 8, 16),
+            (1, 1, 8, 24),
+            (3, 2, 8, 16, "strided"),
+            (2, 3, 8, 16, "negative"),
+            (2, 2, 2, 6),
+            (2, 3, 8, 16, "null block"),
+        ),
     ),
 }

@@ -87,8 +87,9 @@ def norm_gemv_norm_fp16(N: int, K: int) -> Arguments:
     }
 
 
-# N far past the number of groups that run at once: a late group must not see what an early one stored.
-RESADD = ((256, 2048), (1, 512), (3, 7), (65, 640, "e5m2"), (16411, 512), (63, 4099), (2048, 2048))
+# N far past the number of groups that run at once: a late group must not see what an early one stored. K up to the
+# hidden size of a dense model.
+RESADD = ((256, 2048), (1, 512), (3, 7), (65, 640, "e5m2"), (16411, 512), (63, 4099), (2048, 2048), (24, 5120))
 HEADS = ((256, 16), (1, 1), (65, 5), (600, 8), (33, 4, "zeros"))
 
 SIZES: Choices = {
@@ -99,7 +100,7 @@ SIZES: Choices = {
     ),
     "esimd_resadd_norm_gemv_int4_pert": (
         resadd_norm_gemv_int4_pert,
-        ((256, 2048), (1, 128), (65, 640), (16411, 512), (600, 2816)),
+        ((256, 2048), (1, 128), (65, 640), (16411, 512), (600, 2816), (520, 5120)),
     ),
     "esimd_scaled_resadd_norm_gemv_fp8_pert": (scaled_resadd_norm_gemv_fp8_pert, RESADD),
     "esimd_norm_gemv_fp8_pert": (norm_gemv_fp8_pert, (*HEADS, (63, 8, "e5m2"))),

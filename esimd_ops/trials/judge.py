@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
-from esimd_ops.samples import POISON
-from esimd_ops.table import Operator, Tolerance
+from esimd_ops.reference.parts import absolute_values
+from esimd_ops.samples import POISON, Arguments
+from esimd_ops.table import Operator, Tensors, Tolerance
 
 from .memory import bits
 from .messages import Observation
 
-SMALLEST = 2.0**-24  # the smallest half-precision number above zero
+HALF = torch.finfo(torch.float16)
+SMALLEST = 2.0**-24  # the smallest half-precision number above zero, and the distance of neighbours below HALF.tiny
+EPS = torch.finfo(torch.float32).eps
 GROUP = 128  # elements among which a few may stray
 
 
-def outputs(
-    operator: Operator,
-    before: dict[str, Tensor],
-    got: dict[str, Tensor],
-    truth: dict[str, Tensor],
-    half: dict[str, Tensor],
-) -> list[Observation]:
-    """What is wrong with the written arguments. `truth` is the fp64 reference, `half` PyTorch's own half precision."""
-    told = []
+@dataclass(frozen=True)
+class Expected:
+    """What a call should give. `truth`: the fp64 reference, unrounded. `size`: the sums of absolute values behind each
+    element. `half`: what PyTorch's own half precision makes of it, to be shown beside an error."""
+
+    operator: Operator
+    arguments: Arguments
+
+    @cached_property
+    def truth(self) -> Tensors:
+        return self.operator.reference(**self.arguments, compute=torch.float64)
+
+    @cached_property
+    def size(self) -> Tensors:
+        with absolute_values():
+            return self.operator.reference(**self.arguments, compute=torch.float64)
+
+    @cached_property
+    def half(self) -> Tensors:
+        return self.operator.reference(**self.arguments, compute=torch.float16)
+
+
+def outputs(expected: Expected, before: Tensors, got: Tensors) -> list[Observation]:
+    """What is wrong with the written arguments."""
+    told, operator, truth = [], expected.operator, expected.truth
     for name in truth:
         if name in operator.overwritten and (missing := _unwritten(before[name], got[name], truth[name])):
             told.append(Observation("PA105", f"'{name}': {missing} of {truth[name].numel()} elements left unwritten"))
@@ -32,11 +54,31 @@ def outputs(
     if told:
         return told
     comparable = operator.comparable
-    found, expected, rounded = comparable(got), comparable(truth), comparable(half)
-    for name, value in expected.items():
-        problem = _difference(found[name], value, rounded[name], operator.tolerance(name))
-        if problem:
-            told.append(Observation(problem[0], f"'{name}': {problem[1]}"))
+    found, right, size = comparable(got), comparable(truth), comparable(expected.size)
+    for name, value in right.items():
+        if problem := _difference(found[name], value, size[name], operator.tolerance(name)):
+            code, words, worst = problem
+            if code == "PA101" and not operator.tolerance(name).strays:
+                theirs = float(_error(comparable(expected.half)[name], value)[worst][0])
+                words += f"; PyTorch's half precision errs by {theirs:.3g} there"
+            told.append(Observation(code, f"'{name}': {words}"))
+    return told
+
+
+def shares(expected: Expected, got: Tensors) -> dict[str, float]:
+    """Output -> the share of its elements that are further from the truth than its tolerance."""
+    operator = expected.operator
+    found, right, size = (operator.comparable(tensors) for tensors in (got, expected.truth, expected.size))
+    told = {}
+    for name, value in right.items():
+        tolerance = operator.tolerance(name)
+        if tolerance.strays:
+            off = (found[name].int() - value.int()).abs() > 1
+        elif tolerance.exact or not found[name].is_floating_point():
+            off = bits(found[name]) != bits(value.to(found[name].dtype))
+        else:
+            off = _error(found[name], value) > _allowed(value, size[name], tolerance)
+        told[name] = float(off.double().mean()) if off.numel() else 0.0
     return told
 
 
@@ -50,28 +92,34 @@ def _kept_rows_changed(before: Tensor, got: Tensor, truth: Tensor) -> int:
     """Rows that the reference leaves as they are, to the bit, and the operator did not."""
     if not truth.dim() or not truth.numel():
         return 0
+    truth = truth.to(before.dtype)
     old, new, right = (bits(tensor).reshape(len(tensor), -1) for tensor in (before, got, truth))
     kept = (old == right).all(1)
     return int((kept & (old != new).any(1)).sum())
 
 
-def _difference(got: Tensor, truth: Tensor, half: Tensor, tolerance: Tolerance) -> tuple[str, str] | None:
-    """A code and words, or None where all is well."""
+def _difference(got: Tensor, truth: Tensor, size: Tensor, tolerance: Tolerance) -> tuple[str, str, Tensor] | None:
+    """A code, words and what is meant, the worst; None where all is well."""
     if tolerance.strays:
         return _strays(got, truth, tolerance.strays)
-    if tolerance.exact or not truth.is_floating_point():
+    if tolerance.exact or not got.is_floating_point():
+        truth = truth.to(got.dtype)
         wrong = bits(got) != bits(truth)
-        return ("PA102", f"{_at(wrong, got, truth)}; {_share(wrong)}, exact by contract") if wrong.any() else None
-    error, allowed = _error(got, truth), _allowed(truth, half, tolerance)
+        words = f"{_at(wrong, got, truth)}; {_share(wrong)}, exact by contract" if wrong.any() else ""
+        return ("PA102", words, wrong) if words else None
+    error, allowed = _error(got, truth), _allowed(truth, size, tolerance)
     wrong = error > allowed
+    if tolerance.flips and not (error > allowed + 2 * _step(truth)).any():
+        wrong &= wrong.sum() > max(1, tolerance.flips * wrong.numel())
     if not wrong.any():
         return None
-    worst = (error - allowed).nan_to_num(posinf=torch.inf) >= (error - allowed).nan_to_num(posinf=torch.inf).max()
+    excess = (error - allowed).nan_to_num(posinf=torch.inf)
+    worst = excess >= excess.max()
     most = f"error {float(error[worst][0]):.3g}, allowed {float(allowed[worst][0]):.3g}"
-    return "PA101", f"{_at(worst, got, truth)}: {most}; {_share(wrong)}"
+    return "PA101", f"{_at(worst, got, truth)}: {most}; {_share(wrong)}", worst
 
 
-def _strays(got: Tensor, truth: Tensor, most: int) -> tuple[str, str] | None:
+def _strays(got: Tensor, truth: Tensor, most: int) -> tuple[str, str, Tensor] | None:
     off = (got.int() - truth.int()).abs()
     crowd = (off != 0).unflatten(-1, (-1, GROUP)).sum(-1)
     if int(off.max()) <= 1 and int(crowd.max()) <= most:
@@ -79,21 +127,26 @@ def _strays(got: Tensor, truth: Tensor, most: int) -> tuple[str, str] | None:
     return (
         "PA101",
         f"{_share(off != 0)} differ, by up to {int(off.max())} units and up to {int(crowd.max())} in {GROUP}",
+        off != 0,
     )
 
 
 def _error(got: Tensor, truth: Tensor) -> Tensor:
     """Distances from the truth, infinite for what is no number; 0 where the truth is none."""
-    distance = (got.double() - truth.double()).abs().nan_to_num(nan=torch.inf, posinf=torch.inf)
-    return torch.where(truth.isnan() | (got == truth), 0.0, distance)
+    distance = (got.double() - truth).abs().nan_to_num(nan=torch.inf, posinf=torch.inf)
+    overflow = (truth.abs() >= HALF.max) & got.isinf() & (got.sign() == truth.sign())
+    return torch.where(truth.isnan() | (got == truth) | overflow, 0.0, distance)
 
 
-def _allowed(truth: Tensor, half: Tensor, tolerance: Tolerance) -> Tensor:
-    right = truth.double().nan_to_num()
-    theirs = (half.double() - truth.double()).abs()
-    theirs = theirs[theirs.isfinite()]  # an overflow of PyTorch's own is no excuse
-    largest = theirs.max() if len(theirs) else torch.zeros(())
-    return tolerance.half_errors * largest + tolerance.steps * (torch.finfo(truth.dtype).eps * right.abs() + SMALLEST)
+def _step(truth: Tensor) -> Tensor:
+    """The distance of neighbouring half-precision numbers there."""
+    exponent = torch.frexp(truth.nan_to_num().abs().clamp(HALF.tiny, HALF.max)).exponent - 1
+    return HALF.eps * torch.exp2(exponent.double())
+
+
+def _allowed(truth: Tensor, size: Tensor, tolerance: Tolerance) -> Tensor:
+    """Half a step for the last rounding, and the rounding errors of fp32 on the way."""
+    return tolerance.steps * _step(truth) + tolerance.sums * EPS * size.nan_to_num().abs()
 
 
 def _at(wrong: Tensor, got: Tensor, truth: Tensor) -> str:

@@ -16,6 +16,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     libraries  shared libraries, Python files or modules that register the operators; empty to import what belongs to
                the namespace
     beyond     also arguments outside the domain of the published library
+    shapes     "all", "models", or sizes such as "8x4x8"
+    samples    a file or function that describes operators (`given`); "" for none
     """
 
     namespace: str = "esimd_ops"
@@ -25,6 +27,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 20
     libraries: tuple[str, ...] = ()
     beyond: bool = False
+    shapes: str = "all"
+    samples: str = ""
 
 
 class Observation(msgspec.Struct, frozen=True):

@@ -23,7 +23,8 @@ pytestmark = [
 
 
 def esimd_ops(*words: str | Path, build: Path | None = None) -> tuple[int, str, str]:
-    environment = {**os.environ, **({"PYTHONPATH": str(build)} if build else {})}
+    path = os.pathsep.join(filter(None, [str(build or ""), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, "-m", "esimd_ops", *map(str, words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr

@@ -18,7 +18,8 @@ FEW = "descending;ascending"
 
 
 def esimd_ops(built: Path, *words: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(built), **(env or {})}
+    path = os.pathsep.join(filter(None, [str(built), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, **(env or {})}
     command = [sys.executable, "-m", "esimd_ops", *map(str, words)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 

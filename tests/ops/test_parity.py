@@ -12,6 +12,7 @@ from esimd_ops import reference, registry, samples
 from esimd_ops.parity.trial import Trial
 from esimd_ops.samples import domain
 from esimd_ops.table import OPS
+from esimd_ops.trials.subject import OfTable
 
 # Samples that a kernel may refuse instead of computing: outside the domain of the published library.
 MAY_BE_REFUSED = {
@@ -24,7 +25,7 @@ MAY_BE_REFUSED = {
 def trial(ops):
     def trial(operator):
         schema = registry.schemas("esimd_ops")[operator]
-        return Trial(OPS[operator], schema, device="cpu", repeat=8, beyond=True)
+        return Trial(OfTable(OPS[operator]), schema, device="cpu", repeat=8, beyond=True)
 
     return trial
 
@@ -48,7 +49,7 @@ def test_in_place_operands_of_many_work_groups_count_as_they_were(trial, operato
     sizes = next(sizes for sizes in samples.SIZES[operator][1] if 16411 in sizes)
     run = trial(operator)
     for _ in range(3):
-        assert run._numbers(sizes)
+        assert run._numbers(samples.label(sizes))
     assert not run.told
 
 

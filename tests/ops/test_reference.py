@@ -158,11 +158,26 @@ def test_speculative_gdn_is_the_single_token_one_token_after_token():
             )
             history, state = one["conv_state"][0], one["ssm_state"][0]
             conv[slots[t]], ssm[slots[t]] = history, state
-            assert torch.equal(expected["output"][row], one["output"][0])
+            # A call of its own rounds the state that it hands on.
+            torch.testing.assert_close(expected["output"][row], one["output"][0], rtol=4e-3, atol=1e-5)
     assert torch.equal(expected["conv_state"], conv)
-    assert torch.equal(expected["ssm_state"], ssm)
+    torch.testing.assert_close(expected["ssm_state"], ssm, rtol=4e-3, atol=1e-4)
     unnamed = [row for row in range(len(a["output"])) if row not in a["token_indx"].tolist()]
     assert expected["output"][unnamed].isnan().all()
+
+
+def test_speculative_gdn_keeps_the_state_unrounded_and_the_null_block_alone():
+    a = samples.make("esimd_gdn_conv_fused_seq_spec", (2, 3, 8, 16, "null block")).arguments
+    expected = reference.esimd_gdn_conv_fused_seq_spec(**a, compute=torch.float64)
+    assert torch.equal(expected["ssm_state"][0], a["ssm_state"][0])
+    assert torch.equal(expected["conv_state"][0], a["conv_state"][0])
+    a["spec_state_indices"][:, :-1] = a["spec_state_indices"][
+        :, :1
+    ]  # saved or not: the last token's output is the same
+    again = reference.esimd_gdn_conv_fused_seq_spec(**{**a, "num_accepted_tokens": torch.ones(2, dtype=torch.int32)})
+    a["spec_state_indices"][:, 1:] = 0
+    unsaved = reference.esimd_gdn_conv_fused_seq_spec(**{**a, "num_accepted_tokens": torch.ones(2, dtype=torch.int32)})
+    assert torch.equal(again["output"].nan_to_num(), unsaved["output"].nan_to_num())
 
 
 def test_rope_of_one_lane():

@@ -3,6 +3,7 @@
 
 #include "memory.hpp"
 #include "report.hpp"
+#include "residency.hpp"
 #include "schedule.hpp"
 
 namespace esimd_host {
@@ -42,6 +43,18 @@ const char* esimd_host_reports() {
   static std::string text;
   text = esimd_host::take_reports();
   return text.c_str();
+}
+
+// What was launched since the last time.
+const char* esimd_host_launches() {
+  static std::string text;
+  text = esimd_host::take_launches();
+  return text.c_str();
+}
+
+// How many groups of a kernel are alive at once where the schedule says "resident=card".
+void esimd_host_residency(const char* kernel, size_t items, unsigned groups) {
+  esimd_host::set_residency(kernel, items, groups);
 }
 
 }  // extern "C"

@@ -11,6 +11,7 @@
 
 #include "memory.hpp"
 #include "report.hpp"
+#include "residency.hpp"
 #include "schedule.hpp"
 #include "work.hpp"
 
@@ -81,7 +82,8 @@ class Scheduler {
  public:
   Scheduler(const Launch& launch, const Schedule& schedule, Groups& groups, bool checks)
       : launch_(launch), schedule_(schedule), groups_(groups), random_(schedule.seed), items_(product(launch.locals)) {
-    resident_ = schedule.resident ? schedule.resident : groups.total();
+    const uint32_t most = schedule.card ? residency(launch) : schedule.resident;
+    resident_ = most ? most : groups.total();
     resident_ = std::max<size_t>(1, std::min(resident_, kMostFibers / std::max<size_t>(1, items_)));
     alone_ = items_ == 1 && resident_ == 1;
     direct_ = alone_ && !checks;
@@ -273,6 +275,7 @@ void launch(const Launch& launch) {
   const Schedule& schedule = esimd_host::schedule();
   std::mt19937_64 random(schedule.seed);
   Groups groups(launch, schedule, random);
+  launched(launch);
   if (checking) memory().launch();
   constexpr size_t kEach = 16;  // groups that are worth starting a thread
   const size_t others = checking ? 0 : std::min<size_t>(schedule.threads - 1, groups.total() / kEach);
@@ -316,6 +319,7 @@ void* exchange(const void* value, size_t bytes, uint32_t first, uint32_t last) {
 void slm_init(size_t bytes) {
   Group& group = *current->group;
   if (bytes <= group.slm_bytes) return;
+  uses_local(*group.launch, bytes);
   if (scheduler->direct()) {
     scheduler->slm_->resize(std::max(bytes, scheduler->slm_->size()));
     group.slm = scheduler->slm_->data();

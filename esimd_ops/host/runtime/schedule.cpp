@@ -23,7 +23,7 @@ std::string Schedule::parse(const std::string& words) {
     const size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
     double value = 0;
-    if (equals != std::string::npos && !number(word.substr(equals + 1), value) && word != "resident=all") {
+    if (equals != std::string::npos && !number(word.substr(equals + 1), value) && word != "resident=all" && word != "resident=card") {
       return "'" + word + "': expected a number that is not negative";
     }
     if (word == "ascending") made.groups = Order::ascending;
@@ -32,6 +32,7 @@ std::string Schedule::parse(const std::string& words) {
     else if (word == "serial") made.items = Items::serial;
     else if (word == "lockstep") made.items = Items::lockstep;
     else if (word == "shuffled") made.items = Items::random;
+    else if (word == "resident=card") made.card = true;
     else if (key == "resident") made.resident = static_cast<uint32_t>(value);
     else if (key == "stagger") made.stagger = static_cast<uint32_t>(value);
     else if (key == "preempt" && value <= 1) made.preempt = value;
@@ -39,7 +40,7 @@ std::string Schedule::parse(const std::string& words) {
     else if (key == "threads" && value >= 1) made.threads = static_cast<uint32_t>(value);
     else
       return "'" + word + "': expected ascending, descending or random (groups); serial, lockstep or shuffled (items); "
-             "resident=N or all, stagger=N, preempt=0 to 1, seed=N, threads=N";
+             "resident=N, all or card, stagger=N, preempt=0 to 1, seed=N, threads=N";
   }
   *this = made;
   return "";

@@ -13,6 +13,7 @@ struct Schedule {
   Order groups = Order::descending;
   Items items = Items::lockstep;  // serial: each to its next barrier; lockstep: one memory operation each in turn
   uint32_t resident = 1;          // work-groups alive at once; 0 for all
+  bool card = false;              // instead: so many as a card holds of the kernel (residency.hpp)
   uint32_t stagger = 0;           // memory operations by which the last group starts later than the first
   double preempt = 0;             // the chance that another work-item goes on at a memory operation
   uint64_t seed = 1;

@@ -1,0 +1,83 @@
+"""enable, disable and status: which operators have been replaced, and how many calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from esimd_ops import environment, native
+
+from . import what
+from .kernel import KEY, Kernel
+
+_lock = threading.RLock()
+_placed: dict[str, tuple[Kernel, torch.library.Library]] = {}  # destroying its library takes the kernel away
+
+
+class ReplaceError(RuntimeError):
+    """Nothing can be put in an operator's place; the message says why."""
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """One operator in whose place ours stands: calls that ours made, and those passed on to the original, with the last
+    reason."""
+
+    op: str
+    calls: int
+    passed: int
+    why: str
+
+    def __str__(self) -> str:
+        because = f" ({self.why})" if self.why else ""
+        return f"{self.op}: replaced: {self.calls} calls, {self.passed} passed on to the original{because}"
+
+
+def enable(words: str | Iterable[str] | None = None) -> tuple[Replaced, ...]:
+    """Put our operators in the place of those named: "races", "op", "ns::op", or several of them; now or when loaded.
+
+    By default those of SCHEMA_KIT_REPLACE. May be called again. Raises ReplaceError for a name that is none of ours, and where our own operators are not built.
+    """
+    try:
+        meant = what.resolve(environment.replaced_operators() if words is None else words)
+        if meant:
+            native.load()
+    except (what.UnknownError, ImportError, OSError) as error:
+        raise ReplaceError(f"replace: {error}") from error
+    with _lock:
+        for op in meant:
+            if op not in _placed:
+                _placed[op] = _place(op)
+        return status()
+
+
+def _place(op: str) -> tuple[Kernel, torch.library.Library]:
+    namespace, _, name = op.partition("::")
+    kernel = Kernel(op)
+    library = torch.library.Library(namespace, "IMPL")
+    library.impl(name, kernel, KEY, with_keyset=True)
+    return kernel, library
+
+
+def disable() -> tuple[str, ...]:
+    """Gives every operator its own kernels back. Returns the operators concerned."""
+    with _lock:
+        undone = tuple(_placed)
+        for _, library in _placed.values():
+            library._destroy()
+        _placed.clear()
+        return undone
+
+
+def status() -> tuple[Replaced, ...]:
+    """The operators in whose place ours stand, of those that exist by now, and the calls so far."""
+    with _lock:
+        there = [(op, kernel) for op, (kernel, _) in sorted(_placed.items()) if _exists(op)]
+        return tuple(Replaced(op, kernel.replaced, kernel.passed, kernel.why) for op, kernel in there)
+
+
+def _exists(op: str) -> bool:
+    return bool(torch._C._jit_get_schemas_for_operator(op))

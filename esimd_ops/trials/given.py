@@ -1,0 +1,189 @@
+"""Operators that their user describes: samples, what is written, and perhaps what should come out.
+
+A Python file, or `module:function` for a function that returns such a namespace or dictionary:
+
+    SAMPLES = {"op": (x, output, 1e-6)}     one call, or a list of calls; by position or {name: value}; or a function
+                                            that makes them, called anew for each run
+    WRITES = {"op": ("output",)}            what it writes
+    INPLACE = {"op": ()}                    those of them whose old contents it reads; all of them where nothing is said
+    RETURNS = {"op": "output"}              the argument that it returns, "fresh", "nothing" or "private buffer"
+    REFERENCE = {"op": function}            the same arguments -> {name: expected value}, for what it writes
+
+Only SAMPLES is needed. Where there is no reference, runs are compared with each other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from esimd_ops.samples import POISON, Arguments
+from esimd_ops.table import Tensors
+from schema_patch.model import Effect, ToolError
+from schema_patch.schemas.grammar import Schema
+
+from .memory import bits
+from .messages import Observation
+from .subject import Subject, Truth
+
+
+@cache
+def described(where: str) -> Any:
+    """What a file or function says, read once. Raises ToolError where it is neither."""
+    module, colon, name = where.partition(":")
+    if not colon:
+        return _file(where)
+    try:
+        made = getattr(importlib.import_module(module), name)()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ToolError(f"expected a function without arguments that describes samples: {error}", where) from error
+    return SimpleNamespace(**made) if isinstance(made, Mapping) else made
+
+
+def _file(path: str) -> Any:
+    specification = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if specification is None or specification.loader is None or not Path(path).is_file():
+        raise ToolError("expected a Python file with SAMPLES, or module:function", path)
+    loaded = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(loaded)
+    return loaded
+
+
+def named(where: str) -> tuple[str, ...]:
+    """The operators that have samples there."""
+    return tuple(_table(where, "SAMPLES"))
+
+
+def _table(where: str, name: str) -> Mapping[str, Any]:
+    found = getattr(described(where), name, {})
+    if not isinstance(found, Mapping):
+        raise ToolError(f"{name}: expected a dictionary by operator, found {type(found).__name__}", where)
+    return found
+
+
+class OfUser(Subject):
+    """An operator as its user describes it. Raises ToolError for names that are none of its arguments."""
+
+    def __init__(self, schema: Schema, where: str) -> None:
+        op = schema.op
+        self.name, self._where = op, where
+        self._arguments = [arg.name for arg in schema.args]
+        self.writes = self._names("WRITES", schema.writes)
+        inplace = self._names("INPLACE", self.writes)
+        self.overwritten = tuple(name for name in self.writes if name not in inplace)
+        self._returns = str(_table(where, "RETURNS").get(op, "unknown"))
+        self.returned = self._returns if self._returns in self._arguments else None
+        self.certain = op in _table(where, "WRITES")
+        self._reference: Callable[..., Tensors] | None = _table(where, "REFERENCE").get(op)
+        self._calls = len(self._given())
+
+    def _names(self, table: str, otherwise: Any) -> tuple[str, ...]:
+        found = _table(self._where, table).get(self.name, otherwise)
+        names = (found,) if isinstance(found, str) else tuple(found)
+        for name in names:
+            if name not in self._arguments:
+                raise ToolError(
+                    f"{table}: '{name}' is none of the arguments of {self.name}: {', '.join(self._arguments)}",
+                    self._where,
+                )
+        return names
+
+    def _given(self) -> list[Any]:
+        given = _table(self._where, "SAMPLES")[self.name]
+        given = given() if callable(given) else given
+        return given if isinstance(given, list) else [given]
+
+    def labels(self, shapes: str = "all") -> tuple[str, ...]:
+        """ "sample 1" and so on; "models" and sizes mean nothing here and give all."""
+        del shapes
+        return tuple(f"sample {i + 1}" for i in range(self._calls))
+
+    def make(self, label: str) -> Arguments:
+        call = self._given()[int(label.split()[1]) - 1]
+        values = dict(call) if isinstance(call, Mapping) else dict(zip(self._arguments, call, strict=False))
+        return {name: value.clone() if isinstance(value, Tensor) else value for name, value in values.items()}
+
+    def truth(self, arguments: Arguments) -> Truth | None:
+        if self._reference is None:
+            return None
+        expected = self._reference(**arguments)
+        if unknown := [name for name in expected if name not in self.writes]:
+            raise ToolError(f"REFERENCE of {self.name} gives '{unknown[0]}', which WRITES does not name", self._where)
+        return Expected(expected, self.overwritten)
+
+    def effect(self, schema: Schema) -> Effect | None:  # noqa: ARG002  told for this very operator
+        return Effect(self.name, self.writes, self._returns, self._where) if self.certain else None
+
+    def fake(self, schema: Schema) -> Callable[..., Any] | None:
+        if schema.returns and self.returned is None:
+            return None
+        names, returned = self._arguments, self.returned
+
+        def fake(*args: Any, **kwargs: Any) -> Any:
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            return torch.empty_like(given[returned]) if schema.returns and returned else None
+
+        return fake
+
+
+class Expected(Truth):
+    """Values that a reference gave, with torch.testing's tolerances for their types."""
+
+    def __init__(self, expected: Tensors, overwritten: tuple[str, ...]) -> None:
+        self.values, self._overwritten = expected, overwritten
+
+    def told(self, before: Tensors, got: Tensors) -> list[Observation]:
+        told = []
+        for name, right in self.values.items():
+            off = _off(got[name], right)
+            if not off.any():
+                continue
+            left = off & (bits(got[name]) == bits(before[name])) & _poisoned(before[name])
+            if name in self._overwritten and left.any():
+                told.append(
+                    Observation("PA105", f"'{name}': {int(left.sum())} of {off.numel()} elements left unwritten")
+                )
+            else:
+                place = tuple(int(i) for i in off.nonzero()[0])
+                words = f"{got[name][place].item():.6g} at {list(place)}, expected {right[place].item():.6g}"
+                told.append(Observation("PA101", f"'{name}': {words}; {int(off.sum())} of {off.numel()} elements"))
+        return told
+
+    def shares(self, got: Tensors) -> dict[str, float]:
+        return {name: _share(_off(got[name], right)) for name, right in self.values.items()}
+
+
+class Same(Truth):
+    """The outputs of an earlier run, to the bit."""
+
+    def __init__(self, first: Tensors) -> None:
+        self._first = {name: value.clone() for name, value in first.items()}
+
+    def told(self, before: Tensors, got: Tensors) -> list[Observation]:  # noqa: ARG002
+        return [Observation("PA107", f"'{name}' differs") for name, share in self.shares(got).items() if share]
+
+    def shares(self, got: Tensors) -> dict[str, float]:
+        return {name: _share(bits(got[name]) != bits(value)) for name, value in self._first.items()}
+
+
+def _off(got: Tensor, right: Tensor) -> Tensor:
+    if not right.is_floating_point():
+        return got != right
+    relative, absolute = torch.testing._comparison.default_tolerances(got.dtype)
+    return ~torch.isclose(got.double(), right.double(), rtol=relative, atol=absolute, equal_nan=True)
+
+
+def _poisoned(before: Tensor) -> Tensor:
+    return before.isnan() if before.is_floating_point() else before == POISON
+
+
+def _share(off: Tensor) -> float:
+    return float(off.double().mean()) if off.numel() else 0.0

@@ -1,0 +1,140 @@
+"""An operator under trial: what it writes, what to call it with, and what its outputs are held to.
+
+Two kinds: an operator of the table (here), and one that its user describes (`given`). Runs no operator.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from esimd_ops import fakes, samples
+from esimd_ops.samples import domain, models
+from esimd_ops.table import Operator, Tensors
+from schema_patch.model import Effect, ToolError
+from schema_patch.schemas import table
+from schema_patch.schemas.grammar import Schema
+
+from . import judge
+from .messages import Observation
+
+
+class Truth(ABC):
+    """What the outputs of one call should be."""
+
+    @abstractmethod
+    def told(self, before: Tensors, got: Tensors) -> list[Observation]:
+        """What is wrong with them; `before` is what they held."""
+
+    @abstractmethod
+    def shares(self, got: Tensors) -> dict[str, float]:
+        """Output -> the share of its elements that are wrong."""
+
+
+class Subject(ABC):
+    """One operator. `overwritten` are those written arguments whose old contents do not matter; `certain`: somebody
+    said what it writes, else that is what its schema declares."""
+
+    name: str
+    certain: bool = True
+    writes: tuple[str, ...]
+    overwritten: tuple[str, ...]
+    returned: str | None
+
+    @abstractmethod
+    def labels(self, shapes: str = "all") -> tuple[str, ...]:
+        """The names of the samples of a set, the ordinary one first."""
+
+    @abstractmethod
+    def make(self, label: str) -> samples.Arguments:
+        """The arguments of a sample, new ones each time."""
+
+    @abstractmethod
+    def truth(self, arguments: samples.Arguments) -> Truth | None:
+        """What a call with these arguments should give; None where nobody knows."""
+
+    @abstractmethod
+    def effect(self, schema: Schema) -> Effect | None:
+        """What it does to its arguments, for this schema; None where nothing is known."""
+
+    @abstractmethod
+    def fake(self, schema: Schema) -> Callable[..., Any] | None:
+        """What torch.compile may assume where the library says nothing; None where that is not known."""
+
+    def published(self, arguments: samples.Arguments) -> bool:  # noqa: ARG002  the table knows
+        """The arguments are in the domain that the operator promises to compute."""
+        return True
+
+    def comparable(self, outputs: Tensors) -> Tensors:
+        """The outputs as they are compared."""
+        return outputs
+
+    def chosen(self, shapes: str, *, beyond: bool) -> Iterable[str]:
+        """The samples of a set in the operator's domain, or `beyond` it too; of "decode" the first of them."""
+        for label in self.labels("all" if shapes == "decode" else shapes):
+            if beyond or self.published(self.make(label)):
+                yield label
+                if shapes == "decode":
+                    return
+
+
+class OfTable(Subject):
+    """An operator of the table: its samples, its reference, its tolerances."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.name, self.writes, self.returned = operator.name, operator.writes, operator.returned
+        self.overwritten = operator.overwritten
+        self._operator = operator
+        self._sizes = {samples.label(sizes): sizes for sizes in operator.samples}
+
+    def labels(self, shapes: str = "all") -> tuple[str, ...]:
+        """Sets: "all", "models" (those of served models), or labels separated by commas.
+
+        Raises ToolError for a label that is none of the operator's and no list of its sizes.
+        """
+        if shapes == "all":
+            return tuple(self._sizes)
+        asked = models.SIZES.get(self.name, ()) if shapes == "models" else map(self._read, shapes.split(","))
+        self._sizes |= (named := {samples.label(sizes): sizes for sizes in asked})
+        return tuple(named)
+
+    def _read(self, label: str) -> samples.Sizes:
+        """A label, known or not: numbers, then perhaps a variant."""
+        label = label.strip()
+        if label in self._sizes:
+            return self._sizes[label]
+        parts = label.split("x")
+        numbers = tuple(int(part) for part in parts if part.isdigit())
+        if len(numbers) != len(parts) or len(numbers) != sum(isinstance(n, int) for n in self._operator.samples[0]):
+            raise ToolError(f"--shapes: expected sizes such as {next(iter(self._sizes))}, found '{label}'", self.name)
+        return numbers
+
+    def make(self, label: str) -> samples.Arguments:
+        return samples.make(self.name, self._sizes[label]).arguments
+
+    def truth(self, arguments: samples.Arguments) -> Truth:
+        return _ByReference(self._operator, arguments)
+
+    def effect(self, schema: Schema) -> Effect | None:
+        return table.load().effect(schema)
+
+    def fake(self, schema: Schema) -> Callable[..., Any]:
+        return fakes.fake_of(schema)
+
+    def published(self, arguments: samples.Arguments) -> bool:
+        return domain.published(self.name, arguments)
+
+    def comparable(self, outputs: Tensors) -> Tensors:
+        return self._operator.comparable(outputs)
+
+
+class _ByReference(Truth):
+    def __init__(self, operator: Operator, arguments: samples.Arguments) -> None:
+        self._expected = judge.Expected(operator, arguments)
+
+    def told(self, before: Tensors, got: Tensors) -> list[Observation]:
+        return judge.outputs(self._expected, before, got)
+
+    def shares(self, got: Tensors) -> dict[str, float]:
+        return judge.shares(self._expected, got)

@@ -1,0 +1,86 @@
+"""Operators that no table knows, tried with their user's samples: `races`, its reproducers, and `check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .test_races import esimd_ops
+
+WITHOUT_REFERENCE = """
+import torch
+x = torch.arange(1024.0) / 64
+SAMPLES = {"run": lambda: [("%s", x.clone(), torch.full((1024,), torch.nan))]}
+WRITES = {"run": %s}
+"""
+REFERENCE = """
+INPLACE = {"run": ()}
+def sums(name, input, output):
+    expected = output.clone()
+    expected[:32] = (input[:32] + input[:32].roll(-1)) * %s
+    return {"output": expected}
+REFERENCE = {"run": sums}
+"""
+RACES = ("races", "--namespace", "esimd_pieces", "--schedules", "ascending;descending", "--format", "json")
+
+
+def test_without_samples_it_is_registered_and_nobody_knows_how_to_try_it(built: Path) -> None:
+    done = esimd_ops(built, *RACES, "--ops", "run")
+    assert done.returncode == 2
+    assert "run is registered, but nobody said what to try it with" in done.stderr
+    everything = json.loads(esimd_ops(built, *RACES).stdout)
+    assert [(row["op"], row["verdict"]) for row in everything["checked"]] == [("run", "unknown")]
+
+
+@pytest.fixture(scope="module")
+def raced(built: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object], Path]:
+    folder = tmp_path_factory.mktemp("given")
+    samples = folder / "samples.py"
+    samples.write_text(WITHOUT_REFERENCE % ("race_in_place", ("input", "output")))
+    done = esimd_ops(built, *RACES, "--samples", samples, "--reproducer", folder / "case.json")
+    assert done.returncode == 1, done.stderr
+    return json.loads(done.stdout), folder / "case.json"
+
+
+def test_runs_are_compared_with_each_other_and_every_access_is_judged(raced: tuple[dict[str, object], Path]) -> None:
+    report, _ = raced
+    told = {f["code"]: f["message"] for f in report["findings"]}  # type: ignore[attr-defined]
+    assert "'output' wrong under descending" in told["HR111"]  # the first run's order is ascending
+    assert "of 'input'" in told["HR101"]
+
+
+def test_its_reproducer_needs_no_samples(built: Path, raced: tuple[dict[str, object], Path]) -> None:
+    _, case = raced
+    done = esimd_ops(built, "races", "--namespace", "esimd_pieces", "--replay", case, "--format", "json")
+    assert done.returncode == 1, done.stderr
+    assert "HR111" in {f["code"] for f in json.loads(done.stdout)["findings"]}
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1, 0), (2, 1)])
+def test_check_holds_it_to_the_users_reference(built: Path, tmp_path: Path, factor: int, code: int) -> None:
+    samples = tmp_path / "samples.py"
+    samples.write_text(WITHOUT_REFERENCE % ("fine_disjoint", ("output",)) + REFERENCE % factor)
+    words = ("check", "--namespace", "esimd_pieces", "--repeat", "2", "--format", "json", "--samples", samples)
+    done = esimd_ops(built, *words)
+    assert done.returncode == code, done.stderr
+    assert {f["code"] for f in json.loads(done.stdout)["findings"]} == ({"PA101"} if code else set())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SAMPLES = []", "SAMPLES: expected a dictionary by operator, found list"),
+        (
+            WITHOUT_REFERENCE % ("fine_disjoint", ("out",)),
+            "WRITES: 'out' is none of the arguments of run: name, input, output",
+        ),
+    ],
+)
+def test_what_describes_nothing_is_refused(built: Path, tmp_path: Path, text: str, message: str) -> None:
+    samples = tmp_path / "samples.py"
+    samples.write_text(text)
+    done = esimd_ops(built, *RACES, "--samples", samples)
+    assert done.returncode == 2
+    assert message in done.stderr + done.stdout

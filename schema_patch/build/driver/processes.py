@@ -5,10 +5,19 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from schema_patch.model import ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What is told while the work goes on: prose, and how many steps of how many are done."""
+
+    say: Callable[[str], None]
+    step: Callable[[int, int], None]
+
 
 _running: set[subprocess.Popen[bytes]] = set()
 _running_lock = threading.Lock()

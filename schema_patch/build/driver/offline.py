@@ -86,16 +86,17 @@ def compile_all(
     """Machine code of each image, in their order. Raises ToolError with what ocloc says of the first that fails."""
     compiler = find()
     pool = ThreadPoolExecutor(max_workers=jobs)
+    found: dict[int, Machine] = {}
     try:
         futures = {pool.submit(_one, compiler, image, devices, options): i for i, image in enumerate(images)}
-        found: dict[int, Machine] = {}
         for future in as_completed(futures):
             found[futures[future]] = future.result()
             tell(len(found), len(images))
-        return [found[i] for i in range(len(images))]
-    finally:  # after a failure or ctrl-C others may still run
+    finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        processes.end_all()
+        if len(found) < len(images):  # after a failure, or ctrl-C, others may still run
+            processes.end_all()
+    return [found[i] for i in range(len(images))]
 
 
 def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ class Voice:
 
 _running: set[subprocess.Popen[bytes]] = set()
 _running_lock = threading.Lock()
+_ending = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ def run(argv: Sequence[str], folder: str | None = None) -> Done:
         raise ToolError(f"cannot be started: {error.strerror}", argv[0]) from error
     with _running_lock:
         _running.add(process)
+        if _ending.is_set():  # while this one was being started
+            process.kill()
     try:
         with process:
             said, _ = process.communicate()
@@ -50,8 +53,9 @@ def run(argv: Sequence[str], folder: str | None = None) -> Done:
 
 
 def end_all() -> None:
-    """Ends what other threads have started, so that they come to their ends too."""
+    """Ends what other threads have started or are about to, so that they come to their ends too."""
     with _running_lock:
+        _ending.set()
         for process in _running:
             process.kill()
 

@@ -2,6 +2,9 @@
 #   make run                  heal the patient, step by step
 #   make run SOURCE=DIR       patch and check a tree of your own (RETURNS=alias|void)
 #   make test                 every test
+#   make ocloc                    fetch Intel's offline compiler, where there is none that knows Battlemage
+#   make bmg SOURCE=DIR           a SYCL tree (this one unless named) to a verified wheel for Battlemage, without oneAPI
+#   make driver-e2e SUITE=DIR     how many of intel/llvm's end-to-end tests the compiler driver gets right; takes hours
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
 #   make fuzz                 the binary reader, for an hour or SECONDS=
@@ -26,7 +29,7 @@ SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: run test test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus
+.PHONY: ocloc bmg driver-e2e run test test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -50,6 +53,16 @@ test-torch:
 	.venv-torch-$(TORCH)/bin/pip install --quiet $(TORCH_WORDS) numpy "setuptools>=77" wheel pytest pytest-timeout
 	ESIMD_OPS_BUILD=none .venv-torch-$(TORCH)/bin/pip install --quiet --no-build-isolation .
 	.venv-torch-$(TORCH)/bin/python -m pytest tests/guard tests/probe
+
+ocloc: $(VENV)/.kit
+	$(PY) -m schema_patch.build.driver.fetch
+
+bmg: $(VENV)/.kit
+	$(PY) -m schema_patch rebuild $(or $(SOURCE),.) --for bmg --out build/bmg
+	$(VENV)/bin/verify-schemas build/bmg/*.whl --target bmg-g21
+
+driver-e2e: $(VENV)/.test
+	$(PY) benchmarks/driver_e2e.py $(or $(SUITE),$(error SUITE=DIR: sycl/test-e2e of a checkout of intel/llvm)) --out build/e2e.jsonl
 
 bench: $(VENV)/.test
 	$(PY) benchmarks/ops.py

@@ -83,7 +83,9 @@ def private_buffer(schema: Schema, effect: Effect) -> Judgement | None:
 def _results(schema: Schema, effect: Effect) -> Iterable[tuple[Arg, str]]:
     """Each result with what is said of it; one word is said of the first (of all that are kept buffers)."""
     said = effect.results
-    return zip(schema.returns, said if len(said) > 1 or is_argument(said[0]) else said * len(schema.returns), strict=False)
+    return zip(
+        schema.returns, said if len(said) > 1 or is_argument(said[0]) else said * len(schema.returns), strict=False
+    )
 
 
 def over_declared(schema: Schema, effect: Effect) -> Judgement | None:

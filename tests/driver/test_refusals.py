@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from schema_patch.build.driver import cache, fetch, frontend, images, merging, objects, offline, symbols
+from schema_patch.build.driver import cache, fetch, frontend, images, merging, objects, offline, processes, symbols
 from schema_patch.build.driver.arguments import Kernel
 from schema_patch.model import ToolError
 
@@ -155,6 +155,7 @@ def ocloc(monkeypatch: pytest.MonkeyPatch, folder: Path, ids: str = "exit 0", co
 def _no_compiler_is_remembered():
     yield
     offline.find.cache_clear()
+    processes._ending.clear()  # a driver ends after a failure; these tests go on
 
 
 def test_no_ocloc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

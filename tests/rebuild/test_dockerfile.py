@@ -328,3 +328,18 @@ def test_the_digest_is_that_of_the_release(tmp_path: Path) -> None:
     made, report = rebuild.annotate(tmp_path / "ops", Returns.ALIAS, table.load())
     assert report
     assert made.digest == defaults(BUILDER)["PATCH_SHA256"]
+
+
+def test_the_variant_without_a_compiler_image_differs_only_in_the_compiler() -> None:
+    """Dockerfile.kit: no stage of oneAPI, the kit's driver; what is shipped and how it is verified is the same text."""
+    other = (ROOT / "Dockerfile.kit").read_text()
+    shipped = TEXT[TEXT.index("\nFROM ${BASE}\nARG LLM_SCALER") :]
+    assert other.endswith(shipped)
+    assert not re.search(r"(?m)^(?!#).*(oneapi|TOOLCHAIN|icpx)", other)
+    steps = [rest for name, rest in instructions(other) if name == "RUN"]
+    theirs = [rest for name, rest in instructions() if name == "RUN"]
+    as_with_icpx = [step.replace("--for bmg --compiler kit", "--for xpu").replace("--for bmg", "--for xpu") for step in steps]
+    assert [step for step in as_with_icpx if step not in theirs] == [steps[0]]
+    assert "clang-19" in steps[0]
+    done = subprocess.run(["hadolint", ROOT / "Dockerfile.kit"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -1,8 +1,8 @@
 """Functions of a torch with XPU, for a library that is built beside a torch without it.
 
-Such a library could not be loaded: torch loads it with all symbols resolved at once. So each function of XPU that it calls
-is defined in it, and throws: the library loads, its operators are registered, and what needs a card says that it was not
-built for one. Beside a torch with XPU nothing is defined.
+Such a library could not be loaded: torch loads it with all symbols resolved at once. So each function of XPU that it
+calls is defined in it, and throws: the library loads, its operators are registered, and what needs a card says that it
+was not built for one. Beside a torch with XPU nothing is defined.
 """
 
 from __future__ import annotations

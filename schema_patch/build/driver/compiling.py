@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,17 +10,18 @@ from pathlib import Path
 from . import arguments, frontend, hostside, objects
 from .link import put
 from .options import Plan
+from .processes import Voice
 from .runtime import Runtime
 
 
-def compile_source(plan: Plan, source: str, output: str, runtime: Runtime) -> None:
+def compile_source(plan: Plan, source: str, output: str, runtime: Runtime, voice: Voice) -> None:
     """Raises ToolError with what a compiler says, at the line of the source, once."""
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         made, depends = os.path.join(work, "made.o"), os.path.join(work, "host.d")
         if plan.sycl:
-            dependencies = _both(plan, source, made, depends, runtime)
+            dependencies = _both(plan, source, made, depends, runtime, voice)
         else:
-            sys.stderr.write(hostside.compile_plain(plan, source, made, depends, None))
+            voice.say(hostside.compile_plain(plan, source, made, depends, None))
             dependencies = []
         put(made, output)
         if plan.depfile is not None:
@@ -30,17 +30,16 @@ def compile_source(plan: Plan, source: str, output: str, runtime: Runtime) -> No
             _write_depends(plan, output, dict.fromkeys([*found, *dependencies]))
 
 
-def _both(plan: Plan, source: str, made: str, depends: str, runtime: Runtime) -> Iterable[str]:
+def _both(plan: Plan, source: str, made: str, depends: str, runtime: Runtime, voice: Voice) -> Iterable[str]:
     device = frontend.compile_device(source, device_words(plan), runtime)
-    if device.log:
-        print(device.log, file=sys.stderr)
+    voice.say(device.log)
     kernels = arguments.kernels(device, source)
     payload = objects.Payload(
         source=source, runtime=runtime.name, front_end=runtime.version, images=device.images,
         kernels=tuple(kernels.values()),
     )  # fmt: skip
     headers = (device.header, device.footer)
-    sys.stderr.write(hostside.compile_host(plan, source, made, depends, runtime, headers, objects.encoded(payload)))
+    voice.say(hostside.compile_host(plan, source, made, depends, runtime, headers, objects.encoded(payload)))
     return device.dependencies
 
 

@@ -158,7 +158,6 @@ def _ask(job: dict[str, Any], what: str) -> Any:
         else:
             why = "could not be run"
         raise ToolError(f"the SYCL front end {why}{f'; its last words: {said[-2000:]}' if said else ''}", what)
-    sys.stderr.write(done.stderr.decode(errors="replace"))
     return json.loads(done.stdout)
 
 

@@ -4,8 +4,8 @@
 
 torch's SyclExtension takes `icpx` from the path, headers and libraries from beside it. A torch built without XPU lacks
 three things that a build asks of one with XPU, none of them code that runs: a header with one macro, two libraries to
-link with, and the answer that it has XPU. They are there for the build alone. What is built so loads beside such a torch;
-for a card, build beside a torch with XPU.
+link with, and the answer that it has XPU. They are there for the build alone. What is built so loads beside such a
+torch (absent.py); for a card, build beside a torch with XPU.
 """
 
 from __future__ import annotations

@@ -22,8 +22,9 @@ SMALLEST = 512  # bytes: what is smaller is not compressed
 OPTIONS = {"spir64": "-ftarget-register-alloc-mode=pvc:-ze-intel-enable-auto-large-GRF-mode"}
 SECTIONS = {"8": "__CLANG_OFFLOAD_BUNDLE__sycl-{target}", "9": "OFFLOAD_DEVICE_CODE"}
 VERSIONS = {"8": 2, "9": 3}
-# Names that the front end adds for its own runtime compilation, which icpx leaves out: the entries have them.
-LEFT_OUT = frozenset({"SYCL/kernel names"})
+# What the front end adds for its own runtime compilation and icpx leaves out for these targets: the names are those of
+# the entries, and what the other says of a kernel is in its code and among the device requirements.
+LEFT_OUT = frozenset({"SYCL/kernel names", "SYCL/program metadata"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from schema_patch.model import ToolError
 from . import absent, hostside, images, merging, objects, offline
 from .frontend import Image, Properties
 from .options import Plan
+from .processes import Voice
 from .runtime import Runtime
 
 GENERIC, NATIVE = "spir64", "spir64_gen"
@@ -36,7 +36,7 @@ class Linked(msgspec.Struct, frozen=True):
     spills: dict[str, int]
 
 
-def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime) -> None:
+def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime, voice: Voice) -> None:
     """Writes the object with all images of the inputs."""
     payloads = [payload for path in inputs for payload in objects.payloads(path)]
     modules = merging.images(payloads, runtime.name)
@@ -48,7 +48,7 @@ def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime
     if natives and modules:
         offline.check_devices(plan.devices)
         jobs = plan.jobs or _jobs()
-        machines = offline.compile_all(modules, plan.devices, plan.backend, jobs, offline.progress)
+        machines = offline.compile_all(modules, plan.devices, plan.backend, jobs, voice.step)
         for module, machine in zip(modules, machines, strict=True):
             spills.update(machine.spills)
             properties = _targeted(module.properties, plan)
@@ -56,7 +56,7 @@ def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime
     if GENERIC in plan.targets:
         carried += [images.Carried(GENERIC, module.spirv, module.entries, module.properties) for module in modules]
     for name, size in sorted(spills.items()):
-        print(f"icpx: note: kernel {name} keeps {size} bytes in memory for want of registers", file=sys.stderr)
+        voice.say(f"icpx: note: kernel {name} keeps {size} bytes in memory for want of registers")
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         text = images.assembly(carried, runtime.major, plan.level if plan.compress else None, work) if carried else ""
         made = os.path.join(work, "linked.o")
@@ -66,16 +66,17 @@ def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime
     _record(plan, output, runtime, modules, bool(natives), spills)
 
 
-def link(plan: Plan, words: Sequence[str], output: str, runtime: Runtime) -> None:
+def link(plan: Plan, words: Sequence[str], output: str, runtime: Runtime, voice: Voice) -> None:
     """Links a library or program, its device side included. `words`: objects and linker options in their order."""
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         side = os.path.join(work, "device.o")
-        device_link(plan, [word for word in words if not word.startswith("-") and os.path.isfile(word)], side, runtime)
+        objects_of = [word for word in words if not word.startswith("-") and os.path.isfile(word)]
+        device_link(plan, objects_of, side, runtime, voice)
         made = os.path.join(work, "linked")
         search = [f"-L{runtime.library}", "-lsycl", f"-Wl,-rpath,{runtime.library}", "-Wl,--enable-new-dtags"]
         host = plan.host if plan.host_only is None else plan.host_only
         said = hostside.link([*host, *words, side, *search, "-o", made])
-        sys.stderr.write(said)
+        voice.say(said)
         put(made, output)
 
 

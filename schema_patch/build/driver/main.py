@@ -11,6 +11,7 @@ from schema_patch.model import ToolError
 
 from . import compiling, hostside, link, offline, options
 from .options import Action, Plan
+from .processes import Voice
 from .runtime import Runtime, find
 
 # Each build system that is told to call icpx looks for these words and the version behind them.
@@ -37,6 +38,21 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def _say(text: str) -> None:
+    if text.strip():
+        print(text.rstrip("\n"), file=sys.stderr)
+
+
+def _step(done: int, total: int) -> None:
+    """One line that is written over, on a terminal; nothing elsewhere."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\rmachine code: {done} of {total} modules" + ("\n" if done == total else ""))
+        sys.stderr.flush()
+
+
+VOICE = Voice(_say, _step)
+
+
 def _run(argv: Sequence[str]) -> None:
     plan = options.parse(argv)
     runtime = find()
@@ -49,7 +65,7 @@ def _run(argv: Sequence[str]) -> None:
     if plan.action is Action.COMPILE:
         _compile(plan, runtime)
     elif plan.action is Action.DEVICE_LINK:
-        link.device_link(plan, plan.objects, plan.output or "a.out", runtime)
+        link.device_link(plan, plan.objects, plan.output or "a.out", runtime, VOICE)
     else:
         _whole(plan, runtime)
 
@@ -77,7 +93,7 @@ def _compile(plan: Plan, runtime: Runtime) -> None:
         raise ToolError(f"option -o with -c expects one source, found {len(plan.sources)}")
     for source in plan.sources:
         stem = os.path.splitext(os.path.basename(source))[0]
-        compiling.compile_source(plan, source, plan.output or f"{stem}.o", runtime)
+        compiling.compile_source(plan, source, plan.output or f"{stem}.o", runtime, VOICE)
 
 
 def _whole(plan: Plan, runtime: Runtime) -> None:
@@ -88,6 +104,6 @@ def _whole(plan: Plan, runtime: Runtime) -> None:
         made = []
         for index, source in enumerate(plan.sources):
             output = os.path.join(work, f"{index}.o")
-            compiling.compile_source(plan, source, output, runtime)
+            compiling.compile_source(plan, source, output, runtime, VOICE)
             made.append(output)
-        link.link(plan, [*made, *plan.objects], plan.output or "a.out", runtime)
+        link.link(plan, [*made, *plan.objects], plan.output or "a.out", runtime, VOICE)

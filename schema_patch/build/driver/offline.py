@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -86,17 +85,17 @@ def compile_all(
 ) -> list[Machine]:
     """Machine code of each image, in their order. Raises ToolError with what ocloc says of the first that fails."""
     compiler = find()
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    found: dict[int, Machine] = {}
+    try:
         futures = {pool.submit(_one, compiler, image, devices, options): i for i, image in enumerate(images)}
-        found: dict[int, Machine] = {}
-        try:
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                tell(len(found), len(images))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for future in as_completed(futures):
+            found[futures[future]] = future.result()
+            tell(len(found), len(images))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        if len(found) < len(images):  # after a failure, or ctrl-C, others may still run
             processes.end_all()
-            raise
     return [found[i] for i in range(len(images))]
 
 
@@ -188,10 +187,3 @@ def _known(compiler: Compiler) -> list[str]:
     said = processes.run([compiler.path, "compile", "--help"]).said
     match = re.search(r"<device_type> can be: (.*?), ip version", said, re.DOTALL)
     return [name.strip() for name in match[1].split(",")] if match else []
-
-
-def progress(done: int, total: int) -> None:
-    """One line that is written over, on a terminal; nothing elsewhere."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\rmachine code: {done} of {total} modules" + ("\n" if done == total else ""))
-        sys.stderr.flush()

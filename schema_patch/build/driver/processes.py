@@ -5,13 +5,23 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from schema_patch.model import ToolError
 
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What is told while the work goes on: prose, and how many steps of how many are done."""
+
+    say: Callable[[str], None]
+    step: Callable[[int, int], None]
+
+
 _running: set[subprocess.Popen[bytes]] = set()
 _running_lock = threading.Lock()
+_ending = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,8 @@ def run(argv: Sequence[str], folder: str | None = None) -> Done:
         raise ToolError(f"cannot be started: {error.strerror}", argv[0]) from error
     with _running_lock:
         _running.add(process)
+        if _ending.is_set():  # while this one was being started
+            process.kill()
     try:
         with process:
             said, _ = process.communicate()
@@ -41,8 +53,9 @@ def run(argv: Sequence[str], folder: str | None = None) -> Done:
 
 
 def end_all() -> None:
-    """Ends what other threads have started, so that they come to their ends too."""
+    """Ends what other threads have started or are about to, so that they come to their ends too."""
     with _running_lock:
+        _ending.set()
         for process in _running:
             process.kill()
 

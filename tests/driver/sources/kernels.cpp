@@ -40,6 +40,7 @@ void named(sycl::queue& queue, float* x) {
 }
 
 template <typename T>
+SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclex::sub_group_size<16>))
 SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclex::nd_range_kernel<1>))
 void as_function(const sycl::half* from, T* to, int64_t n) {
   const auto i = sycl::ext::oneapi::this_work_item::get_nd_item<1>().get_global_id(0);

@@ -25,6 +25,7 @@ HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SEGMENT = struct.Struct("<IIQQQQQQ")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 PT_LOAD, PT_DYNAMIC, PF_X, PF_W = 1, 2, 1, 2
+PT_GNU_EH_FRAME, PT_GNU_RELRO = 0x6474E550, 0x6474E552
 SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_NOBITS, SHT_DYNSYM = 0, 2, 3, 8, 11
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 # Code for devices, in the host's file: its strings are no strings of the host.
@@ -53,6 +54,7 @@ class Layout:
     """`literals`: where a compiler puts string literals; `loaded` and `code`: the segments, and those that run.
 
     `sections` is empty where the file has no section headers; `dynamic` is None where nothing is linked dynamically.
+    `fixed`: ranges of addresses that nobody writes once the loader is done. `frames`: the table of functions.
     """
 
     machine: str
@@ -62,6 +64,8 @@ class Layout:
     code: tuple[Part, ...]
     sections: tuple[Part, ...] = ()
     dynamic: Part | None = None
+    fixed: tuple[tuple[int, int], ...] = ()
+    frames: Part | None = None
 
     def constant(self, data: Bytes, address: int, size: int) -> bytes:
         """The bytes at an address, or none where nothing is loaded from the file."""
@@ -110,7 +114,11 @@ def prove_whole(data: Bytes, where: str) -> Layout:
     loads = [(f"segment {i}", segment) for i, segment in enumerate(segments) if segment[0] == PT_LOAD]
     loaded = [Part(name, s[2], s[2] + s[5], s[3]) for name, s in loads]
     code = [part for part, (_, s) in zip(loaded, loads, strict=True) if s[1] & PF_X]
-    dynamic = next((Part("dynamic", s[2], s[2] + s[5], s[3]) for s in segments if s[0] == PT_DYNAMIC), None)
+    dynamic, frames = (
+        next((Part(name, s[2], s[2] + s[5], s[3]) for s in segments if s[0] == kind), None)
+        for name, kind in (("dynamic", PT_DYNAMIC), ("frames", PT_GNU_EH_FRAME))
+    )
+    fixed = [(s[3], s[3] + s[6]) for s in segments if s[0] == PT_GNU_RELRO or (s[0] == PT_LOAD and not s[1] & PF_W)]
     named: list[Part] = []
     if shoff or shnum:
         if shentsize != SECTION.size or not 0 < shstrndx < shnum:
@@ -123,7 +131,8 @@ def prove_whole(data: Bytes, where: str) -> Layout:
     else:  # sstrip took the section headers: what the loader maps is all there is
         literals = [part for part, (_, s) in zip(loaded, loads, strict=True) if not s[1] & PF_W]
         stripped = True
-    return Layout(MACHINES[machine], stripped, tuple(literals), tuple(loaded), tuple(code), tuple(named), dynamic)
+    parts = (tuple(literals), tuple(loaded), tuple(code), tuple(named))
+    return Layout(MACHINES[machine], stripped, *parts, dynamic, tuple(fixed), frames)
 
 
 def _foreign_or_broken(data: Bytes, where: str) -> ToolError:

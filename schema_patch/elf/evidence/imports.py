@@ -15,11 +15,11 @@ from .run import Follower, never_returns
 Do = Callable[[Follower, int], bool]
 STRING = re.compile(r"_ZN(?P<const>K?)St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE(?P<what>\w+)")
 TORCH = re.compile(r"_ZN[KRO]*(2at|3c10|5torch|6caffe2)")
-QUIET = re.compile(r"_Zd[la]Pv|_ZNSaIcE|_ZNSt(9|15__)new_allocatorIcE|free$|__cxa_(guard_release|begin_catch|end_catch|free_exception)|__gmon|_ITM_")
+QUIET = re.compile(r"_Zd[la]Pv|_ZNSaIcE|_ZNSt(9|15__)new_allocatorIcE|free$|__cxa_(guard_release|begin_catch|end_catch|free_exception)|_ITM_|_ZNSt8ios_base4Init")
 ALLOCATES = re.compile(r"_Zn[wa]m|malloc$|__cxa_allocate_exception$")
 LONGEST = 1 << 16  # of a text that is followed
-SCHEMA = 0x130  # bytes of what a parse gives, more than of any torch
-LIBRARY = 0x80  # of a torch::Library
+# Bytes of torch's objects, of 2.4 to 2.14. A schema alone, one of a schema and a name, a library, a function.
+SCHEMA, EITHER, LIBRARY, FUNCTION = 0x78, 0x80, 0x78, 0x68
 SHORT = 15  # characters that a string holds in itself
 
 PARSES = ("_ZN5torch3jit11parseSchemaERK", "_ZN5torch3jit17parseSchemaOrNameERK")
@@ -89,7 +89,7 @@ class Imports:
         if match:
             return next((do for pattern, do in STRINGS if pattern.fullmatch(match["what"])), None)
         if name.startswith(PARSES):
-            return _parses
+            return _parses(SCHEMA if name.startswith(PARSES[0]) else EITHER)
         if name.startswith(DEFINES):
             return lambda f, site: self._defines(f, site, f.argument(0), f.argument(1))
         if name.startswith(OLD_STYLE):
@@ -131,7 +131,7 @@ class Imports:
         return True
 
     def _defines(self, f: Follower, site: int, library: Value, schema: Value) -> bool:
-        found = [tag for tag in tags(f.memory, schema, SCHEMA) if isinstance(tag, Text)]
+        found = [tag for tag in tags(f.memory, schema, EITHER) if isinstance(tag, Text)]
         spaces = [tag.name for tag in tags(f.memory, library, LIBRARY) if isinstance(tag, Space)]
         if isinstance(library, int) and library in self.libraries:
             spaces = [self.libraries[library]]
@@ -176,12 +176,16 @@ def _fill(f: Follower, address: Value, size: int, value: Foreign) -> None:
         f.memory.store(address + at if isinstance(address, int) else address, 8, value)
 
 
-def _parses(f: Follower, _: int) -> bool:
+def _parses(size: int) -> Do:
     """FunctionSchema parseSchema(const std::string&, bool): the result is where the first argument says."""
-    parts = _string(f, f.argument(1))
-    text = Text(_whole(parts), _beginning(parts or []))
-    _fill(f, f.argument(0), SCHEMA, Foreign(text))
-    return _gives_first(f, 0)
+
+    def do(f: Follower, _: int) -> bool:
+        parts = _string(f, f.argument(1))
+        text = Text(_whole(parts), _beginning(parts or []))
+        _fill(f, f.argument(0), size, Foreign(text))
+        return _gives_first(f, 0)
+
+    return do
 
 
 def _gives_first(f: Follower, _: int) -> bool:
@@ -190,7 +194,7 @@ def _gives_first(f: Follower, _: int) -> bool:
 
 
 def _makes_foreign(f: Follower, _: int) -> bool:
-    _fill(f, f.argument(0), 0x60, FOREIGN)
+    _fill(f, f.argument(0), FUNCTION, FOREIGN)
     return True
 
 

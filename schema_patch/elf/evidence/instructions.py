@@ -44,7 +44,7 @@ _info = InstructionInfoFactory()
 class Step:
     """One instruction: where it is, what comes next, and what it does. `to`: where it leads, if that is a number.
 
-    `slot`: where it reads where it leads. `table`: an address that it takes, of a table of jumps perhaps. `reads` and `writes`: registers, a bit each.
+    `slot`: where it reads where it leads. `table`: an address that it takes, of a table of jumps perhaps; `place`: one that it names. `reads` and `writes`: registers, a bit each.
     """
 
     address: int
@@ -56,6 +56,7 @@ class Step:
     condition: int = 0
     slot: int = 0
     table: int = 0
+    place: int = 0
     reads: int = 0
     writes: int = 0
 
@@ -71,7 +72,8 @@ def decode(code: bytes, address: int) -> Step:
     if kind == PLAIN:
         lea = instruction.mnemonic == Mnemonic.LEA and instruction.memory_base == Register.RIP
         table = instruction.memory_displacement if lea else 0
-        return Step(address, after, PLAIN, _act(instruction), table=table, reads=reads, writes=writes)
+        place = instruction.memory_displacement if instruction.memory_base == Register.RIP else 0
+        return Step(address, after, PLAIN, _act(instruction), table=table, place=place, reads=reads, writes=writes)
     if kind in (RETURN, END):
         return Step(address, after, kind)
     if instruction.op_kind(0) == OpKind.NEAR_BRANCH64:

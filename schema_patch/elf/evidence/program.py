@@ -36,6 +36,7 @@ class Program:
         self._meetings: dict[int, dict[int, int]] = {}
         self._given: dict[int, int] = {}
         self._leads: dict[int, bool] = {}
+        self._touches: dict[int, bool] = {}
 
     def graph(self, entry: int) -> Graph:
         if entry not in self._graphs:
@@ -47,6 +48,11 @@ class Program:
             self._meetings[entry] = flow.meetings(self.graph(entry).after)
         return self._meetings[entry].get(branch, flow.EXIT)
 
+    def returns(self, entry: int, address: int) -> bool:
+        """Whether a path leads from an address of a function to its return."""
+        self.meeting(entry, address)
+        return address in self._meetings[entry]
+
     def given(self, entry: int) -> int:
         self._know(entry)
         return self._given[entry]
@@ -55,6 +61,11 @@ class Program:
         """Whether a function calls torch's registration, itself or through others."""
         self._know(entry)
         return self._leads[entry]
+
+    def touches(self, entry: int) -> bool:
+        """Whether a function, or one that it calls, names data that code writes."""
+        self._know(entry)
+        return self._touches[entry]
 
     def behind(self, entry: int) -> int:
         """The function that a stub leads to, of the library itself or of another; else the address itself."""
@@ -74,18 +85,29 @@ class Program:
             if at not in found and at not in self._given:
                 found[at] = list(flow.called(self.step, self.graph(at).after))
                 pending += [to for step in found[at] if (to := self._inside(step))]
-        given, leads = dict.fromkeys(found, 0), dict.fromkeys(found, False)
-        self._given |= given
-        self._leads |= leads
+        self._given |= dict.fromkeys(found, 0)
+        self._leads |= dict.fromkeys(found, False)
+        self._touches |= {at: any(map(self._names_data, self.graph(at).after)) for at in found}
         changed = True
         while changed:
             changed = False
             for at, steps in found.items():
                 now = flow.given(at, self.step, self.graph(at).after, self._taken)
                 leading = any(map(self._registers, steps))
-                if now != self._given[at] or leading != self._leads[at]:
-                    self._given[at], self._leads[at] = now, leading
+                touching = self._touches[at] or any(self._touches.get(self._inside(step), False) for step in steps)
+                if (now, leading, touching) != (self._given[at], self._leads[at], self._touches[at]):
+                    self._given[at], self._leads[at], self._touches[at] = now, leading, touching
                     changed = True
+
+    def _names_data(self, at: int) -> bool:
+        """Whether an instruction names a place that is written, or a slot that leads to one."""
+        place = self.step(at).place
+        if not place:
+            return False
+        word = self.image.constant(place & ~7)
+        if not isinstance(word, int):
+            return True
+        return IMAGE <= word < HEAP and self.image.constant(word & ~7) is None
 
     def _inside(self, step: Step) -> int:
         """The function of the library itself that a call leads to, also by way of a slot."""

@@ -186,10 +186,9 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
         if record.text.text is not None and record.space is not None and not result.why
     }
     found: dict[tuple[int, str | None, str, str | None], Registration] = {}
-    reached: set[int] = set()
+    reached = {site for result in kept.values() for site in result.called}
     for entry, result in sorted(kept.items()):
         for record in result.records:
-            reached |= {site - IMAGE for site in record.chain}
             text = Text(None, record.text.known) if result.why else record.text
             standalone = len(record.entries) == 1 or entry in search.outside
             if record.chain[-1] in known and (text.text is None or record.space is None) and standalone:

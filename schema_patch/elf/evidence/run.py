@@ -16,6 +16,7 @@ from .program import Program
 
 STEPS = 3_000_000  # instructions followed from one function on
 DEEPEST = 48  # calls within calls, and undecided branches within those
+TORCHS_OWN = "_ZN5torch"  # what a function is called that torch gave us, such as a destructor
 REPEATS = 2  # of a function within itself
 ROUNDS = 12  # of a loop, until what it forgets is known
 STUB = 5  # bytes before the jump of a stub
@@ -62,6 +63,7 @@ class Follower:
         self.entered: set[int] = set()
         self.lost: list[int] = []
         self.cut: set[int] = set()
+        self.jumped = (0, 0)
 
     # What an import needs to know and do.
 
@@ -165,6 +167,8 @@ class Follower:
                 at = now.next
             elif kind == JUMP:
                 self.called.add(now.next)
+                if now.to:
+                    self.jumped = (now.to, now.next)
                 where = now.to or (now.where(registers, memory) if now.where else None)
                 if isinstance(where, int) and self.name(where) is None and IMAGE <= where < HEAP:
                     if not now.to and where not in self.program.graph(frame.entry).after:
@@ -199,7 +203,10 @@ class Follower:
         if self.registers.general[RSP] != frame.top:
             self.lost.append(now.address)
             return False
-        site = frame.site if now.address - frame.entry <= STUB and frame.site else now.next
+        to, behind = self.jumped
+        site = behind if 0 <= now.address - to <= STUB else now.next
+        if 0 <= now.address - frame.entry <= STUB and frame.site:
+            site = frame.site
         return self._other(where, site) and self._returned(frame)
 
     def _called(self, now: Step) -> bool:
@@ -213,28 +220,24 @@ class Follower:
         return self._other(where, now.next)
 
     def _skipped(self, entry: int) -> bool:
-        """Passes over a function that is given only what torch made, or what holds that, and registers nothing.
+        """Passes over a function that is given what torch made, nothing of ours, and registers nothing.
 
-        Most are destructors. What it gives back is not known, nor what then lies where it was given a place.
+        Most are destructors. What it gives back is not known.
         """
         given = self.program.given(entry)
         values = [self.registers.general[register] for register in GIVEN if given >> register & 1]
-        ours = [value for value in values if isinstance(value, int) and IMAGE <= value < STACK + STACK_SIZE]
-        if not all(isinstance(self.memory.load(value, 8), Foreign) for value in ours):
+        if any(isinstance(value, int) and IMAGE <= value < STACK + STACK_SIZE for value in values):
             return False
-        if not ours and all(isinstance(value, int) for value in values):
+        if all(isinstance(value, int) for value in values) or self.program.leads(entry):
             return False
-        if self.program.leads(entry):
-            return False
-        for value in ours:
-            self.memory.forget(*self.memory.extent(value, self.limits))
-        self.memory.forget_escaped()
+        if None in values or self.program.touches(entry):
+            self.memory.forget_escaped()
         self._clobber()
         self.registers.general[0] = None
         return True
 
     def _other(self, where: Value, site: int) -> bool:
-        name = (self.name(where) if isinstance(where, int) else None) or ""
+        name = (self.name(where) if isinstance(where, int) else TORCHS_OWN if where else None) or ""
         alive = self.import_(self, name, site)
         self._clobber()
         return alive
@@ -263,6 +266,8 @@ class Follower:
         for _ in range(ROUNDS):
             ends: list[tuple[Registers, Log]] = []
             for target in targets:
+                if not self.program.returns(frame.entry, target):
+                    continue  # it ends in an exception: nothing of it is seen here
                 self.registers = entry.copy()
                 self.memory.logs.append({})
                 frame.nested += 1

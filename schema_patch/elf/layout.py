@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from schema_patch.model import ToolError
@@ -27,7 +27,6 @@ SECTION = struct.Struct("<IIQQQQIIQQ")
 PT_LOAD, PT_DYNAMIC, PF_X, PF_W = 1, 2, 1, 2
 PT_GNU_EH_FRAME, PT_GNU_RELRO = 0x6474E550, 0x6474E552
 SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_NOBITS, SHT_DYNSYM = 0, 2, 3, 8, 11
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 # Code for devices, in the host's file: its strings are no strings of the host.
 DEVICE_CODE = ("OFFLOAD_DEVICE_CODE", "__CLANG_OFFLOAD_BUNDLE__", ".llvm.offloading", ".nv_fatbin", ".hip_fatbin")
 
@@ -51,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`literals`: where a compiler puts string literals; `loaded` and `code`: the segments, and those that run.
+    """`loaded`: the segments; `constants`: those that nobody writes; `code`: those that run.
 
     `sections` is empty where the file has no section headers; `dynamic` is None where nothing is linked dynamically.
     `fixed`: ranges of addresses that nobody writes once the loader is done. `frames`: the table of functions.
@@ -59,7 +58,7 @@ class Layout:
 
     machine: str
     stripped: bool
-    literals: tuple[Part, ...]
+    constants: tuple[Part, ...]
     loaded: tuple[Part, ...]
     code: tuple[Part, ...]
     sections: tuple[Part, ...] = ()
@@ -126,12 +125,11 @@ def prove_whole(data: Bytes, where: str) -> Layout:
             raise broken("a section header table", found, where)
         sections = _sections(data, shoff, shnum, where)
         named = _named(data, sections, shstrndx, where)
-        literals = _literals(sections, named, loaded, where)
         stripped = all(section[1] != SHT_SYMTAB for section in sections)
     else:  # sstrip took the section headers: what the loader maps is all there is
-        literals = [part for part, (_, s) in zip(loaded, loads, strict=True) if not s[1] & PF_W]
         stripped = True
-    parts = (tuple(literals), tuple(loaded), tuple(code), tuple(named))
+    constants = [part for part, (_, s) in zip(loaded, loads, strict=True) if not s[1] & PF_W]
+    parts = (tuple(constants), tuple(loaded), tuple(code), tuple(named))
     return Layout(MACHINES[machine], stripped, *parts, dynamic, tuple(fixed), frames)
 
 
@@ -175,20 +173,6 @@ def _named(data: Bytes, sections: list[tuple[int, ...]], names: int, where: str)
         Part(label(name), start, start if kind in (SHT_NULL, SHT_NOBITS) else start + size, address, kind)
         for name, kind, _, address, start, size, *_ in sections
     ]
-
-
-def _literals(sections: list[tuple[int, ...]], named: list[Part], loaded: Sequence[Part], where: str) -> list[Part]:
-    """The sections that are mapped, and neither writable nor code. One that no segment maps is loaded by nobody."""
-    found = []
-    for section, part in zip(sections, named, strict=True):
-        if section[1] == SHT_NOBITS or section[2] & (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR) != SHF_ALLOC:
-            continue
-        home = (s for s in loaded if s.start <= part.start and part.end <= s.end)
-        if part.start < part.end and not any(part.address - part.start == s.address - s.start for s in home):
-            raise broken(f"section {part.name} in a segment that loads it", "none", where)
-        if not part.name.startswith(DEVICE_CODE):
-            found.append(part)
-    return found
 
 
 def _entries(

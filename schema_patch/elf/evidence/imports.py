@@ -16,6 +16,7 @@ Do = Callable[[Follower, int], bool]
 STRING = re.compile(r"_ZN(?P<const>K?)St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE(?P<what>\w+)")
 TORCH = re.compile(r"_ZN[KRO]*(2at|3c10|5torch|6caffe2)")
 QUIET = re.compile(r"_Zd[la]Pv|_ZNSaIcE|_ZNSt(9|15__)new_allocatorIcE|free$|__cxa_(guard_release|begin_catch|end_catch|free_exception)|_ITM_|_ZNSt8ios_base4Init")
+INTELS = re.compile(r"^_intel_fast_|^__intel_(sse2|ssse3|sse4|avx)_(rep_)?")
 ALLOCATES = re.compile(r"_Zn[wa]m|malloc$|__cxa_allocate_exception$")
 LONGEST = 1 << 16  # of a text that is followed
 # Bytes of torch's objects, of 2.4 to 2.14. A schema alone, one of a schema and a name, a library, a function.
@@ -79,6 +80,7 @@ class Imports:
         return True
 
     def _known(self, name: str) -> Do | None:
+        name = INTELS.sub("", name)
         if name in LIBC:
             return LIBC[name]
         if ALLOCATES.match(name):

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True, help="With --parity: where to run."
 )
+@click.option("--load", is_flag=True, help="Also let torch load each library, in a child process, and compare its registry.")
 @click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
 @click.option("--github", is_flag=True, help="Also print findings as annotations for GitHub Actions.")
 @click.option("--output", "-o", metavar="FILE", help="Write the report here, and a text to stdout.")
@@ -63,13 +64,14 @@ def verify_schemas(
     source: str | None,
     parity: bool,
     device: str,
+    load: bool,
     include_all: bool,
     github: bool,
     output: str | None,
     strict: bool,
     form: str,
 ) -> int:
-    """Judge the operators in installed binaries. Loads and runs nothing, but for --parity, and that in a child process.
+    """Judge the operators in installed binaries. Loads and runs nothing but for --load and --parity, in child processes.
 
     PATH is site-packages, a directory, a wheel, a library, an sdist, an image as `docker save` or OCI writes it, or `-`
     for any of them on standard input. Exit codes: 0 clean, 1 findings, 2 could not run, or nothing was verified.
@@ -79,13 +81,13 @@ def verify_schemas(
 
     summary = ""
     with console.progress("reading") as step:
-        if against and parity:
-            raise click.UsageError("--parity runs what one build computes; leave out --against")
+        if against and (parity or load):
+            raise click.UsageError("--parity and --load run one build; leave out --against")
         if against:
             report, summary = _compare(paths, against, split(expect), include_all, step)
         else:
             asked = (split(require), sycl, split(target), source, device if parity else None)
-            report = _survey(paths, *asked, include_all, step)
+            report = _survey(paths, *asked, load, include_all, step)
     report = console.strict(report, strict)
     title = f"verify-schemas {' '.join(paths)}"
     if github:
@@ -104,6 +106,7 @@ def _survey(
     devices: tuple[str, ...],
     source: str | None,
     parity_device: str | None,
+    load: bool,
     include_all: bool,
     step: Steps,
 ) -> Report:
@@ -112,8 +115,9 @@ def _survey(
     from schema_patch.verify import parity, survey
 
     report, found = survey.survey_and_facts(
-        paths, require=require, sycl=sycl, devices=devices, include_all=include_all, progress=step, expect=step.expect
-    )
+        paths, require=require, sycl=sycl, devices=devices, include_all=include_all, load=load, progress=step,
+        expect=step.expect,
+    )  # fmt: skip
     if source:
         told, errors = _provenance(found, source, step)
         report = _joined(

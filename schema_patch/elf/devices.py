@@ -63,7 +63,7 @@ def read(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, where: str, *, hashe
         places = list(_listed(data, layout, dyn, table, where))
         unread += _uncovered(layout, places)
     else:
-        places = list(_searched(data, layout.device_code() or () if layout.sections else layout.literals, where))
+        places = list(_searched(data, layout.device_code() or () if layout.sections else layout.constants, where))
         if layout.sections:
             unread += _uncovered(layout, places)
     for start, end in places:
@@ -73,6 +73,10 @@ def read(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, where: str, *, hashe
                 codes += found if image is data else (replace(code, compressed=True) for code in found)
         except UnknownFormError as error:
             unread.append(f"{error} at byte {start}")
+        except ToolError as error:
+            if table:
+                raise
+            unread.append(f"{error.message} at byte {start}")  # what only looked like an image of SYCL's
         release(data, start, end)
     return DeviceCode(tuple(codes), len(places), tuple(unread))
 
@@ -92,7 +96,11 @@ def _listed(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, table: Part, wher
         rows = [(a or moved.get(table.address + i * IMAGE.size, 0), size) for i, (a, size) in enumerate(rows)]
     for address, size in rows:
         start = layout.offset(address, size)
-        if start is None:
+        packed = layout.offset(address, len(ZSTD))
+        if packed is not None and data[packed : packed + len(ZSTD)] == ZSTD:  # some tables have the size unpacked
+            part = next(part for part in layout.loaded if part.start <= packed < part.end)
+            start, size = packed, _frame_end(data, packed, part.end) - packed
+        if start is None or not size:
             raise broken("a device image inside the file", f"{size} bytes at address {address:#x}", where)
         yield start, start + size
 

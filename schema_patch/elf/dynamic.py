@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from .layout import SHT_DYNSYM, Bytes, Layout, broken
+from .layout import SHT_DYNSYM, Bytes, Layout, broken, release
 
 ENTRY = struct.Struct("<qQ")
 SYMBOL = struct.Struct("<IBBHQQ")
@@ -24,6 +24,7 @@ SONAME, RPATH, JMPREL, RUNPATH = 14, 15, 23, 29
 GNU_HASH_TAG, VERNEED_TAG, VERNEEDNUM = 0x6FFFFEF5, 0x6FFFFFFE, 0x6FFFFFFF
 RELATIVE, GLOB_DAT, JUMP_SLOT = 8, 6, 7  # of x86-64; a slot holds the address of a function
 LOCAL, UNDEFINED = 0, 0
+ROWS = 1 << 14  # of a table, read at once
 LONGEST = 1 << 16  # no name of a library or version is longer
 
 
@@ -91,34 +92,27 @@ def symbols(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> Iterat
     count = _count(data, layout, dynamic, where)
     if start is None or count is None or start + count * SYMBOL.size > len(data):
         raise broken("a table of dynamic symbols inside the file", f"{count} entries at byte {start}", where)
-    table = data[slice(*dynamic.names)]
-    for at, info, _, section, value, size in SYMBOL.iter_unpack(data[start : start + count * SYMBOL.size]):
-        name = table[at : table.find(b"\0", at)].decode("ascii", "backslashreplace")
+    names, last = dynamic.names
+    for at, info, _, section, value, size in _rows(data, SYMBOL, start, start + count * SYMBOL.size):
+        first = min(names + at, last)
+        name = data[first : max(first, data.find(b"\0", first, last))].decode("ascii", "backslashreplace")
         yield Symbol(name, 0 if section == UNDEFINED or info >> 4 == LOCAL else value, size)
-
-
-def slots(data: Bytes, layout: Layout, dynamic: Dynamic, name: str, where: str) -> tuple[set[int], set[int]]:
-    """Where functions whose name holds `name` are reached: the addresses of their slots, and their own if defined."""
-    wanted: set[int] = set()
-    own: set[int] = set()
-    for index, symbol in enumerate(symbols(data, layout, dynamic, where)):
-        if name in symbol.name:
-            wanted.add(index)
-            if symbol.value:
-                own.add(symbol.value)
-    found = {
-        offset
-        for offset, info, _ in relocations(data, layout, dynamic, where)
-        if info >> 32 in wanted and info & 0xFFFFFFFF in (GLOB_DAT, JUMP_SLOT)
-    }
-    return found, own
+    release(data, names, last)
 
 
 def relocations(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> Iterator[tuple[int, ...]]:
     for table, size in ((RELA, RELASZ), (JMPREL, PLTRELSZ)):
         if table in dynamic.tags:
             start, end = _table(layout, dynamic.tags, table, size, where)
-            yield from RELOCATION.iter_unpack(data[start : end - (end - start) % RELOCATION.size])
+            yield from _rows(data, RELOCATION, start, end - (end - start) % RELOCATION.size)
+
+
+def _rows(data: Bytes, form: struct.Struct, start: int, end: int) -> Iterator[tuple[int, ...]]:
+    """The rows of a table, of which no more than a part is in memory."""
+    step = ROWS * form.size
+    for first in range(start, end, step):
+        yield from form.iter_unpack(data[first : min(first + step, end)])
+        release(data, first, min(first + step, end))
 
 
 def _table(layout: Layout, tags: dict[int, int], table: int, size: int, where: str) -> tuple[int, int]:

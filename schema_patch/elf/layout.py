@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from schema_patch.model import ToolError
@@ -25,8 +25,8 @@ HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SEGMENT = struct.Struct("<IIQQQQQQ")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 PT_LOAD, PT_DYNAMIC, PF_X, PF_W = 1, 2, 1, 2
+PT_GNU_EH_FRAME, PT_GNU_RELRO = 0x6474E550, 0x6474E552
 SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_NOBITS, SHT_DYNSYM = 0, 2, 3, 8, 11
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 # Code for devices, in the host's file: its strings are no strings of the host.
 DEVICE_CODE = ("OFFLOAD_DEVICE_CODE", "__CLANG_OFFLOAD_BUNDLE__", ".llvm.offloading", ".nv_fatbin", ".hip_fatbin")
 
@@ -50,18 +50,21 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`literals`: where a compiler puts string literals; `loaded` and `code`: the segments, and those that run.
+    """`loaded`: the segments; `constants`: those that nobody writes; `code`: those that run.
 
     `sections` is empty where the file has no section headers; `dynamic` is None where nothing is linked dynamically.
+    `fixed`: ranges of addresses that nobody writes once the loader is done. `frames`: the table of functions.
     """
 
     machine: str
     stripped: bool
-    literals: tuple[Part, ...]
+    constants: tuple[Part, ...]
     loaded: tuple[Part, ...]
     code: tuple[Part, ...]
     sections: tuple[Part, ...] = ()
     dynamic: Part | None = None
+    fixed: tuple[tuple[int, int], ...] = ()
+    frames: Part | None = None
 
     def constant(self, data: Bytes, address: int, size: int) -> bytes:
         """The bytes at an address, or none where nothing is loaded from the file."""
@@ -110,7 +113,11 @@ def prove_whole(data: Bytes, where: str) -> Layout:
     loads = [(f"segment {i}", segment) for i, segment in enumerate(segments) if segment[0] == PT_LOAD]
     loaded = [Part(name, s[2], s[2] + s[5], s[3]) for name, s in loads]
     code = [part for part, (_, s) in zip(loaded, loads, strict=True) if s[1] & PF_X]
-    dynamic = next((Part("dynamic", s[2], s[2] + s[5], s[3]) for s in segments if s[0] == PT_DYNAMIC), None)
+    dynamic, frames = (
+        next((Part(name, s[2], s[2] + s[5], s[3]) for s in segments if s[0] == kind), None)
+        for name, kind in (("dynamic", PT_DYNAMIC), ("frames", PT_GNU_EH_FRAME))
+    )
+    fixed = [(s[3], s[3] + s[6]) for s in segments if s[0] == PT_GNU_RELRO or (s[0] == PT_LOAD and not s[1] & PF_W)]
     named: list[Part] = []
     if shoff or shnum:
         if shentsize != SECTION.size or not 0 < shstrndx < shnum:
@@ -118,12 +125,12 @@ def prove_whole(data: Bytes, where: str) -> Layout:
             raise broken("a section header table", found, where)
         sections = _sections(data, shoff, shnum, where)
         named = _named(data, sections, shstrndx, where)
-        literals = _literals(sections, named, loaded, where)
         stripped = all(section[1] != SHT_SYMTAB for section in sections)
     else:  # sstrip took the section headers: what the loader maps is all there is
-        literals = [part for part, (_, s) in zip(loaded, loads, strict=True) if not s[1] & PF_W]
         stripped = True
-    return Layout(MACHINES[machine], stripped, tuple(literals), tuple(loaded), tuple(code), tuple(named), dynamic)
+    constants = [part for part, (_, s) in zip(loaded, loads, strict=True) if not s[1] & PF_W]
+    parts = (tuple(constants), tuple(loaded), tuple(code), tuple(named))
+    return Layout(MACHINES[machine], stripped, *parts, dynamic, tuple(fixed), frames)
 
 
 def _foreign_or_broken(data: Bytes, where: str) -> ToolError:
@@ -166,20 +173,6 @@ def _named(data: Bytes, sections: list[tuple[int, ...]], names: int, where: str)
         Part(label(name), start, start if kind in (SHT_NULL, SHT_NOBITS) else start + size, address, kind)
         for name, kind, _, address, start, size, *_ in sections
     ]
-
-
-def _literals(sections: list[tuple[int, ...]], named: list[Part], loaded: Sequence[Part], where: str) -> list[Part]:
-    """The sections that are mapped, and neither writable nor code. One that no segment maps is loaded by nobody."""
-    found = []
-    for section, part in zip(sections, named, strict=True):
-        if section[1] == SHT_NOBITS or section[2] & (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR) != SHF_ALLOC:
-            continue
-        home = (s for s in loaded if s.start <= part.start and part.end <= s.end)
-        if part.start < part.end and not any(part.address - part.start == s.address - s.start for s in home):
-            raise broken(f"section {part.name} in a segment that loads it", "none", where)
-        if not part.name.startswith(DEVICE_CODE):
-            found.append(part)
-    return found
 
 
 def _entries(

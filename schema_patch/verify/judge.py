@@ -8,6 +8,7 @@ packages must agree on (environment.py). Codes, beside those of rules.py:
     SP203  a required operator is there, but cannot be called right
     SP204  two libraries hold different schemas of one operator that the table knows (warning)
     SP205  no code for a device that was asked for: neither its own nor SPIR-V
+    SP214  a library registers what is not known, where an operator was required of it
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from schema_patch.elf import targets
-from schema_patch.elf.reader import ElfFacts, FoundSchema
+from schema_patch.elf.reader import ElfFacts, FoundSchema, Named, Unread
 from schema_patch.elf.sycl import sycl_major
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
-from schema_patch.schemas.grammar import TYPES, Type
+from schema_patch.schemas.grammar import TYPES, Type, parse
 from schema_patch.schemas.rules import Judgement, judge
 from schema_patch.schemas.table import Table
 
@@ -68,6 +69,7 @@ def check(
     libraries = list(libraries)
     wanted = [(word, targets.wanted(word)) for word in devices]
     rows = [_judged(library.path, found, table) for library in libraries for found in library.schemas]
+    rows += [_inferred(library.path, found, table) for library in libraries for found in library.named]
     findings = [finding for library in libraries for finding in _runtime(library, sycl)]
     findings += [
         Finding(row.judgement.code, row.where, row.op, _message(row), row.judgement.severity)
@@ -82,11 +84,39 @@ def check(
         Checked(row.op, row.where, row.found.text, row.judgement.verdict, row.judgement.reason) for row in rows
     )
     checked += tuple(_device_rows(libraries, wanted))
-    errors = [error for library in libraries for error in _damaged(library, table)]
-    errors += [error for row in rows if (error := _doubtful(row, table))]
+    errors = [error for row in rows if (error := _doubtful(row, table))]
     ours = {row.library for row in rows if row.effect}
-    errors += [_unread(library) for library in libraries if library.unread and library.path in ours]
+    for library in libraries:
+        for found in library.unread:
+            if concerns(found, table, library.path in ours, require):
+                message = _untold(found, table)
+                if require:
+                    findings.append(Finding("SP214", Location(library.path), "", message))
+                else:
+                    errors.append(ToolError(message, library.path))
     return Report(checked, tuple(findings), tuple(errors))
+
+
+def concerns(found: Unread, table: Table, ours: bool, require: Sequence[str] = ()) -> bool:
+    """Whether what is registered unread may be an operator of the table, or one that is required."""
+    spaces = {name.rpartition("::")[0] for name in require}
+    if found.namespace:
+        return found.namespace in table.all_namespaces or found.namespace in spaces or ("" in spaces and bool(require))
+    return ours or bool(require) or not found.known or bool(_resembles(found.known, table))
+
+
+def _untold(found: Unread, table: Table) -> str:
+    space = f"namespace {found.namespace}" if found.namespace else "a namespace that is not known"
+    op = _resembles(found.known, table)
+    if found.damaged:
+        text = " ".join(found.known.split())[:200]
+        return f"{found.function} registers in {space} what is no schema{f' of {op}' if op else ''}: {text!r}"
+    known = f", which begins {' '.join(found.known.split())[:120]!r}" if found.known else ""
+    why = f" ({found.why})" if found.why else ""
+    return (
+        f"could not verify all operators: {found.function} registers in {space} a text that is not known{known}{why}; "
+        "ask torch: verify-schemas --load"
+    )
 
 
 def _judged(library: str, found: FoundSchema, table: Table) -> _Row:
@@ -100,6 +130,21 @@ def _judged(library: str, found: FoundSchema, table: Table) -> _Row:
                 what = f"argument '{arg.name}'" if arg in found.schema.args else "the return"
                 judgement = Judgement(Verdict.UNKNOWN, reason=f"{what} has no type of torch: '{odd[0]}'")
     return _Row(library, found, effect, judgement)
+
+
+def _inferred(library: str, found: Named, table: Table) -> _Row:
+    """An operator registered without a schema: torch takes one from C++, and that declares no write."""
+    entry = table.entries.get(found.name)
+    arguments = ", ".join(f"Tensor {name}" for name in entry.arguments) if entry else ""
+    returns = "()" if entry and entry.returns == "nothing" else "Tensor"
+    schema = parse(f"{found.name}({arguments}) -> {returns}")
+    known = found.namespace in table.all_namespaces
+    judgement = judge(schema, table.effect(schema, found.namespace) if known else None)
+    if judgement.verdict is Verdict.UNKNOWN:
+        judgement = Judgement(Verdict.UNKNOWN, reason="registered without a schema: torch infers one")
+    text = f"{found.name} (no schema: torch infers one, which declares no write)"
+    shown = FoundSchema(text, schema, found.namespace)
+    return _Row(library, shown, table.effect(schema, found.namespace) if known else None, judgement)
 
 
 def _bases(kind: Type) -> Iterator[str]:
@@ -152,26 +197,6 @@ def unread_devices(library: ElfFacts) -> Iterator[ToolError]:
     """Device code that cannot be judged when a target is asked for."""
     for what in library.device.unread:
         yield ToolError(f"expected device code in a known form, found {what}: targets not verified", library.path)
-
-
-def _damaged(library: ElfFacts, table: Table) -> Iterator[ToolError]:
-    """Strings that were the schema of an operator of the table: a damaged file, or code that is not understood."""
-    for damaged in library.damaged:
-        op = _resembles(damaged.text, table)
-        text = " ".join(damaged.text.split())[:200]
-        if op and damaged.partly:
-            message = f"could not verify {op}: code builds its schema in ways not understood, after {text!r}"
-            yield ToolError(message, library.path)
-        elif op:
-            message = f"expected the schema of {op}, found text that is none; install it again: {text!r}"
-            yield ToolError(message, library.path)
-
-
-def _unread(library: ElfFacts) -> ToolError:
-    message = f"could not verify all operators: {library.unread} more calls take a schema than schemas were found"
-    return ToolError(
-        f"{message}: code builds its text in ways not understood, or a longer text ends in it", library.path
-    )
 
 
 def _resembles(text: str, table: Table) -> str:
@@ -232,14 +257,17 @@ def _required(name: str, rows: Sequence[_Row], libraries: int, where: str) -> It
     namespace, _, op = name.rpartition("::")
     copies = [row for row in rows if row.op == op and (not namespace or row.namespace in ("", namespace))]
     for row in copies:
+        if namespace and not row.namespace:
+            yield Finding("SP203", row.where, op, f"required in {namespace}, in a namespace that is not known: {_message(row)}")
         verdict = row.judgement.verdict
         if verdict not in GOOD:
             yield Finding("SP203", row.where, op, f"required to be right, is {verdict.value}: {_message(row)}")
     if not copies:
         message = f"required, but in none of the {libraries} libraries read"
         near = difflib.get_close_matches(op, {row.op for row in rows}, 1)
-        if any(row.op.endswith(op) for row in rows):
-            message += "; a longer name ends so, and linkers merge tails of strings: it cannot be told from the file"
+        others = sorted({row.namespace for row in rows if row.op == op} - {""})
+        if others:
+            message += f"; it is in namespace {', '.join(others)}"
         elif near:
             message += f"; did you mean {near[0]}?"
         yield Finding("SP202", Location(where), op, message)

@@ -13,9 +13,11 @@ from schema_patch.elf.sycl import sycl_major
 from schema_patch.installed import policy
 from schema_patch.installed.placed import Placed
 from schema_patch.model import Report, ToolError
-from schema_patch.schemas.table import Table, load
+from schema_patch.schemas import table as tables
+from schema_patch.schemas.table import Table
 
 from . import judge
+from . import load as loading
 from .gather import Expect, Gathered, Progress, gather
 
 
@@ -26,6 +28,7 @@ def survey(
     sycl: str | None = None,
     devices: Sequence[str] = (),
     include_all: bool = False,
+    load: bool = False,
     table: Table | None = None,
     progress: Progress | None = None,
     expect: Expect | None = None,
@@ -37,6 +40,7 @@ def survey(
         sycl=sycl,
         devices=devices,
         include_all=include_all,
+        load=load,
         table=table,
         progress=progress,
         expect=expect,
@@ -50,6 +54,7 @@ def survey_and_facts(
     sycl: str | None = None,
     devices: Sequence[str] = (),
     include_all: bool = False,
+    load: bool = False,
     table: Table | None = None,
     progress: Progress | None = None,
     expect: Expect | None = None,
@@ -59,11 +64,13 @@ def survey_and_facts(
 
     `require`: operators that must be present and declare what they write. `sycl`: the expected major version of
     libsycl.so, if not the policy's. `devices`: what device code must run on. `include_all`: look into the platform's
-    own distributions too. What cannot be read is in the report's `errors`; the rest is judged all the same.
+    own distributions too. `load`: torch loads each library, and says whether it registers what was read. What cannot be read is in the report's `errors`; the rest is judged all the same.
     """
     paths = list(paths)
-    known = table or load()
+    known = table or tables.load()
     found = gather(paths, include_all=include_all, progress=progress, expect=expect)
+    if load:
+        _loaded(found, progress or (lambda _: None))
     report = judge.check(
         found.judged,
         known,
@@ -86,6 +93,17 @@ def survey_and_facts(
     return _with_sources(report, found.sources, known), found
 
 
+def _loaded(found: Gathered, progress: Progress) -> None:
+    """Puts what torch registers in the place of what was read."""
+    told = {loaded.facts.path: loaded for loaded in loading.ask(found.judged, progress)}
+    for loaded in told.values():
+        found.findings += loaded.findings
+        found.errors += loaded.errors
+    found.libraries = [
+        replace(placed, facts=told[placed.facts.path].facts) if placed.judged else placed for placed in found.libraries
+    ]
+
+
 def _with_sources(report: Report, sources: dict[str, bytes], table: Table) -> Report:
     """Adds what an sdist's sources register, judged as `check` judges a tree."""
     if not sources:
@@ -104,7 +122,7 @@ def _with_sources(report: Report, sources: dict[str, bytes], table: Table) -> Re
 def facts_of(found: Gathered) -> dict[str, object]:
     """For the report: the libraries that have a say, how many others were read, and what was left out and why."""
     judged = [library for library in found.libraries if library.judged]
-    speaking = [p for p in judged if p.facts.schemas or p.facts.device.images or sycl_major(p.facts) is not None]
+    speaking = [p for p in judged if p.facts.registers or p.facts.device.images or sycl_major(p.facts) is not None]
     linked = [p for p in found.libraries if not p.judged and sycl_major(p.facts) is not None]
     return {
         "libraries": [_library(library) for library in speaking],
@@ -130,6 +148,10 @@ def _library(library: Placed) -> dict[str, object]:
         "abi": list(facts.abi),
         "sycl": sycl_major(facts),
         "schemas": len(facts.schemas),
+        "unread_registrations": [
+            {"function": row.function, "namespace": row.namespace, "begins": row.known, "why": row.why}
+            for row in facts.unread
+        ],
         "namespaces": sorted({schema.namespace for schema in facts.schemas} - {""}),
         "images": facts.device.images,
         "targets": {code: {"name": targets.title(code), "kernels": count} for code, count in counts.items()},

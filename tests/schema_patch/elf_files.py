@@ -14,15 +14,33 @@ WRONG = "esimd_gemv_int4(Tensor input, Tensor weight, Tensor weight_scale, Tenso
 OTHER = "rms_norm(Tensor! out, Tensor input, float epsilon) -> ()"
 
 
+REGISTERS = """
+#include <stdint.h>
+int aoti_torch_library_init_def(const char *, const char *, uint32_t, void **);
+int aoti_torch_library_def(void *, const char *);
+__attribute__((constructor)) static void registers(void) {
+  void *library;
+  aoti_torch_library_init_def(%s, "x.cpp", 1, &library);
+%s
+}
+"""
+SPACE = "custom_esimd_kernels_vllm"
+
+
+def registering(texts: Sequence[str], space: str = SPACE) -> str:
+    """C source that registers texts as operators of a namespace, by torch's stable interface."""
+    calls = "\n".join(f"  aoti_torch_library_def(library, {json.dumps(text, ensure_ascii=False)});" for text in texts)
+    return REGISTERS % (json.dumps(space), calls) if texts else ""
+
+
 def build(
     folder: Path, texts: Sequence[str] = (), *, name: str = "libx.so", needed: Sequence[str] = (), more: str = "",
-    flags: Sequence[str] = (),
+    flags: Sequence[str] = (), space: str = SPACE,
 ) -> Path:  # fmt: skip
-    """A library with literals, `more` C source, and stand-ins for the libraries that it needs."""
+    """A library that registers texts, with `more` C source and stand-ins for the libraries that it needs."""
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / f"{name}.c"
-    literals = "\n".join(f"const char *volatile text{i} = {json.dumps(text)};" for i, text in enumerate(texts))
-    source.write_text(f"{literals}\n{more}\n")
+    source.write_text(f"{registering(texts, space)}\n{more}\n")
     stubs = []
     for soname in needed:
         stub = folder / "stubs" / soname

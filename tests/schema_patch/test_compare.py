@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from device_files import G21, G31, library, zebin
-from elf_files import ALIAS, OTHER, VOID, WRONG, build
+from elf_files import ALIAS, OTHER, SPACE, VOID, WRONG, build
 
 from schema_patch.commands import main
 from schema_patch.model import Report, Severity
@@ -48,7 +48,7 @@ def test_operators_runtime_symbols_and_libraries(tmp_path: Path) -> None:
     told = {finding.code: finding.message for finding in report.findings}
     assert [f.code for f in report.findings] == ["SP220", "SP221", "SP221", "SP224", "SP225"]
     assert told["SP220"] == "removed: libonly.so"
-    assert told["SP221"].startswith("added rms_norm: rms_norm(Tensor! out")
+    assert told["SP221"].startswith(f"added {SPACE}::rms_norm: rms_norm(Tensor! out")
     assert told["SP224"] == "needs: added libsycl.so.9; removed libsycl.so.8; run path {+$ORIGIN+}"
     assert told["SP225"] == "exported symbols: removed gone"
 
@@ -86,14 +86,14 @@ def test_the_source_proves_which_fix_is_in_the_binary(tmp_path: Path, capsys: py
     path = build(tmp_path / "bin", [WRONG, OTHER])
     (tmp_path / "src").mkdir()
     file = tmp_path / "src" / "r.cpp"
-    file.write_text(SOURCE.format(space="esimd_ops", text=ALIAS))
+    file.write_text(SOURCE.format(space=SPACE, text=ALIAS))
     assert main.main_verify([str(path), "--source", str(tmp_path / "src")]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(": ")[2].split()[0] for line in lines[:4]] == ["SP101", "SP210", "SP212", "SP211"]
     assert lines[1].endswith("Tensor{+(a!)+} output) -> Tensor{+(a!)+}")
     assert f"{file}:3:" in lines[1]
 
-    file.write_text(SOURCE.format(space="esimd_ops", text=WRONG).replace("only_source(Tensor x) -> Tensor", OTHER))
+    file.write_text(SOURCE.format(space=SPACE, text=WRONG).replace("only_source(Tensor x) -> Tensor", OTHER))
     main.main_verify([str(path), "--source", str(tmp_path / "src")])
     out = capsys.readouterr().out
     assert "SP21" not in out

@@ -19,7 +19,7 @@ from schema_patch.verify import environment, survey
 def library(
     path: str, *texts: str, needed: tuple[str, ...] = (), space: str = "", owner: str = "", soname: str = ""
 ) -> Placed:
-    found = tuple(FoundSchema(text, parse(text), ".rodata", space) for text in texts)
+    found = tuple(FoundSchema(text, parse(text), space) for text in texts)
     return Placed(ElfFacts(path, "x86-64", 1, needed, "", False, found, soname), owner)
 
 

@@ -8,12 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from elf_files import ALIAS, OTHER, VOID, WRONG, build, sstrip
+from elf_files import ALIAS, OTHER, SPACE, VOID, WRONG, build, sstrip
 
 from schema_patch.elf import layout, reader
-from schema_patch.elf.reader import Damaged, ElfFacts
-from schema_patch.model import ToolError
+from schema_patch.elf.reader import ElfFacts, FoundSchema, Unread
+from schema_patch.model import Report, ToolError
 from schema_patch.schemas import table
+from schema_patch.schemas.grammar import parse
 from schema_patch.verify import judge, survey
 
 NORM = "esimd_rms_norm(Tensor input, Tensor(a!) output, Tensor weight, float eps) -> ()"
@@ -43,27 +44,33 @@ def test_no_turned_bit_goes_unnoticed_beside_another_operator(tmp_path: Path, st
     assert all(text.replace(text[VOID.index("a!")] + "!", "a!", 1) == VOID for text in clean), clean
 
 
-def test_damage_is_told_from_other_text() -> None:
-    """Prose and other operators are none of our business."""
-
-    def damaged(text: str) -> list[ToolError]:
-        facts = ElfFacts("x.so", "x86-64", 1, (), "", False, (), damaged=(Damaged(text),))
-        return list(judge.check([facts], table.load(), sycl="8").errors)
-
-    assert damaged(VOID.replace("->", "-."))
-    assert damaged(f"ns::{VOID}"[:-1])
-    assert not damaged("other_gemv(Tensor input, Tensor weight, Tensor weight_scale, Tensor(a!) output) -")
-    assert not damaged("esimd_gemv_int4: expected a Tensor on the device -> none")
-    assert not damaged("quantized.linear_unpack(Tensor) is unsupported! Please upgrade -> now")
+def unread(*found: Unread, require: tuple[str, ...] = ()) -> Report:
+    facts = ElfFacts("x.so", "x86-64", 1, (), "", False, (FoundSchema(NORM, parse(NORM), SPACE),), unread=found)
+    return judge.check([facts], table.load(), sycl="8", require=require)
 
 
-def test_partly_read_schemas_could_not_be_verified() -> None:
-    facts = ElfFacts(
-        "x.so", "x86-64", 1, (), "", False, (), damaged=(Damaged("esimd_gemv_int4(Tensor input, Te", partly=True),)
-    )
-    report = judge.check([facts], table.load(), sycl="8")
-    assert report.exit_code == 2
-    assert "could not verify esimd_gemv_int4: code builds its schema" in report.errors[0].message
+@pytest.mark.parametrize(
+    "found",
+    [
+        Unread("init", SPACE),
+        Unread("init", SPACE, "esimd_gemv_int4(Tensor input, Te", "why"),
+        Unread("init", "", "esimd_gemv_int4("),
+        Unread("init", SPACE, VOID.replace("->", "-."), damaged=True),
+        Unread("init"),
+    ],
+)
+def test_a_library_that_registers_what_is_not_known_is_never_right(found: Unread) -> None:
+    report = unread(found)
+    assert (report.exit_code, len(report.errors)) == (2, 1)
+    assert "init registers in" in report.errors[0].message
+    assert (found.namespace or "not known") in report.errors[0].message
+    required = unread(found, require=("esimd_rms_norm",))
+    assert (required.exit_code, [finding.code for finding in required.findings]) == (1, ["SP214"])
+
+
+def test_what_another_namespace_registers_is_none_of_our_business() -> None:
+    assert unread(Unread("init", "other")).exit_code == 0
+    assert unread(Unread("init", "other"), require=("other::op",)).exit_code == 1
 
 
 def test_a_section_that_no_segment_loads_is_refused(tmp_path: Path) -> None:

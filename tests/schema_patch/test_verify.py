@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from elf_files import ALIAS, OTHER, VOID, WRONG, build
 
-from schema_patch.elf.reader import ElfFacts, FoundSchema
+from schema_patch.elf.reader import ElfFacts, FoundSchema, Named
 from schema_patch.installed import packages, policy
 from schema_patch.model import Report, Severity, ToolError, Verdict
 from schema_patch.schemas import table
@@ -18,7 +18,7 @@ OP = "esimd_gemv_int4"
 
 
 def facts(*texts: str, path: str = "x.so", needed: tuple[str, ...] = ()) -> ElfFacts:
-    found = tuple(FoundSchema(text, parse(text), ".rodata") for text in texts)
+    found = tuple(FoundSchema(text, parse(text), "custom_esimd_kernels_vllm") for text in texts)
     return ElfFacts(path, "x86-64", 1, needed, "", False, found)
 
 
@@ -90,10 +90,26 @@ def test_a_missing_operator_is_named_with_what_is_near() -> None:
     assert codes(report) == ["SP202", "SP202"]
     assert "did you mean esimd_gemv_int4?" in report.findings[0].message
     assert "did you mean" not in report.findings[1].message
-    merged = check(facts(VOID), require=("gemv_int4",)).findings[0]
-    assert "merge tails" in merged.message
+    elsewhere = check(facts(VOID), require=(f"yours::{OP}",)).findings[0]
+    assert (elsewhere.code, "it is in namespace custom_esimd_kernels_vllm" in elsewhere.message) == ("SP202", True)
     other_space = check(facts(f"mine::{VOID}"), require=(f"yours::{OP}",))
     assert codes(other_space) == ["SP202"]
+
+
+def test_without_a_namespace_one_that_is_required_is_not_met() -> None:
+    found = (FoundSchema(VOID, parse(VOID)),)
+    library = ElfFacts("x.so", "x86-64", 1, (), "", True, found)
+    assert check(library, require=(OP,)).exit_code == 0
+    report = check(library, require=(f"custom_esimd_kernels_vllm::{OP}",))
+    assert (codes(report), report.exit_code) == (["SP203"], 1)
+
+
+def test_an_operator_without_a_schema_declares_nothing() -> None:
+    named = ElfFacts("x.so", "x86-64", 1, (), "", False, (), named=(Named(OP, "custom_esimd_kernels_vllm"),))
+    assert (codes(check(named)), check(named).exit_code) == (["SP101"], 1)
+    assert codes(check(named, require=(OP,))) == ["SP101", "SP203"]
+    other = ElfFacts("x.so", "x86-64", 1, (), "", False, (), named=(Named(OP, "mine"), Named("other")))
+    assert [row.verdict for row in check(other).checked] == [Verdict.UNKNOWN] * 2
 
 
 def test_two_schemas_of_one_operator_are_a_warning() -> None:
@@ -109,7 +125,7 @@ def test_two_schemas_of_one_operator_are_a_warning() -> None:
 def test_nothing_found_is_nothing_verified(tmp_path: Path) -> None:
     assert survey.survey([str(tmp_path)]).exit_code == 2
     assert survey.survey([str(tmp_path)], require=(OP,)).exit_code == 2
-    build(tmp_path, ["no schema"])
+    build(tmp_path, more='const char *text = "no schema";')
     report = survey.survey([str(tmp_path)])
     assert (report.exit_code, report.facts["others_read"]) == (2, 1)
     assert codes(survey.survey([str(tmp_path)], require=(OP,))) == ["SP202"]

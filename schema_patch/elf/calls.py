@@ -1,0 +1,55 @@
+"""Where a library's code calls a function: found by the bytes of the instructions, without all of the code being decoded."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Collection, Iterator
+
+from .layout import Bytes, Part, release
+
+LANDING_PADS = (b"\xf3\x0f\x1e\xfa", b"\xf3\x0f\x1e\xfa\xf2", b"\xf2", b"\x66")  # endbr64, and prefixes of the jump
+CHUNK = 1 << 18
+
+
+def stubs(data: Bytes, part: Part, slots: Collection[int]) -> Iterator[tuple[int, int, bool]]:
+    """Where a part of the code leads through slots: an address, the slot, and whether it is a call, whose end is given.
+
+    Jumps are the stubs that calls lead to, or calls in the place of a return; both begin where they stand.
+    """
+    for first in range(part.start, part.end, CHUNK) if slots else ():
+        code = data[first : min(first + CHUNK + 5, part.end)]
+        base = part.address + first - part.start
+        for opcode in (b"\xff\x25", b"\xff\x15"):
+            at = -1
+            while 0 <= (at := code.find(opcode, at + 1)) < CHUNK:
+                here = base + at
+                slot = here + 6 + int.from_bytes(code[at + 2 : at + 6], "little", signed=True)
+                if slot in slots:
+                    yield (here + 6, slot, True) if opcode == b"\xff\x15" else (here, slot, False)
+        release(data, first, first + len(code))
+
+
+def entries(data: Bytes, part: Part, stub: int) -> Iterator[int]:
+    """Where calls may enter a stub: before its jump there may be a landing pad, or a prefix."""
+    yield stub
+    at = stub - part.address + part.start
+    for pad in LANDING_PADS:
+        if data[max(part.start, at - len(pad)) : at] == pad:
+            yield stub - len(pad)
+
+
+def direct(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Direct calls of and jumps to some addresses: where the instruction ends, and where it leads."""
+    distance = struct.Struct("<i").unpack_from
+    for first in range(part.start, part.end, CHUNK) if targets else ():
+        code = data[first : min(first + CHUNK + 4, part.end)]
+        base = part.address + first - part.start
+        near = {half for target in targets for half in range(target - base - 5 - CHUNK >> 16, (target - base - 5 >> 16) + 1)}
+        pattern = b"|".join(re.escape(struct.pack("<h", half)) for half in sorted(near) if -1 << 15 <= half < 1 << 15)
+        for match in re.finditer(b"[\xe8\xe9](?=..(?:" + pattern + b"))", code, re.DOTALL) if pattern else ():
+            at = match.start()
+            to = base + at + 5 + distance(code, at + 1)[0]
+            if to in targets:
+                yield base + at + 5, to
+        release(data, first, first + len(code))

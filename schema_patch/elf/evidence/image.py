@@ -1,0 +1,152 @@
+"""The library as it lies in memory once the loader is done: constants, functions of others, decoded instructions."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+from .. import dynamic
+from ..dynamic import Dynamic
+from ..layout import Bytes, Layout
+from .instructions import END, Step, decode
+from .machine import IMAGE, IMPORTS, Value
+
+WORD = struct.Struct("<Q")
+ABSOLUTE = 1  # R_X86_64_64
+RELR, RELRSZ = 36, 35
+LONGEST_NAME = 1 << 14
+
+
+class Image:
+    """Reads words and code by address; addresses of the file plus IMAGE."""
+
+    def __init__(self, data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> None:
+        self.data, self.layout, self.dyn, self.where = data, layout, dyn, where
+        self._steps: dict[int, Step] = {}
+        self._names: dict[int, str] = {}
+        self._words: dict[int, Value] = {}
+        self._fixed = sorted(layout.fixed)
+
+    def constant(self, address: int) -> Value:
+        """The word at an address, if nobody writes there; None otherwise."""
+        if not IMAGE <= address < IMAGE + (1 << 44):
+            return None
+        found = self._words.get(address, False)
+        if found is False:
+            found = self._words[address] = self._word(address - IMAGE)
+        return found
+
+    def _word(self, address: int) -> Value:
+        symbol = self._symbols.get(address)
+        if symbol is not None:
+            return self._resolved(*symbol)
+        if not any(start <= address and address + 8 <= end for start, end in self._fixed):
+            return None
+        starts, addends = self._relative
+        index = bisect_left(starts, address)
+        if index < len(starts) and starts[index] == address:
+            return IMAGE + addends[index]
+        raw = self.layout.constant(self.data, address, 8)
+        if len(raw) < 8:  # the last bytes of a segment, or zeros that the file does not hold
+            raw = b"".join(self.layout.constant(self.data, address + n, 1) or b"\0" for n in range(8))
+        return int(WORD.unpack(raw)[0])
+
+    def _resolved(self, index: int, addend: int) -> Value:
+        value = self._symbol(index)[1]
+        return IMAGE + value + addend if value else IMPORTS + 16 * index
+
+    def name(self, address: int) -> str | None:
+        """What the function of another library at an address is called."""
+        if not IMPORTS <= address < IMAGE:
+            return None
+        index = address - IMPORTS >> 4
+        if index not in self._names:
+            self._names[index] = self._symbol(index)[0]
+        return self._names[index]
+
+    def _symbol(self, index: int) -> tuple[str, int]:
+        raw = self.layout.constant(self.data, self.dyn.tags.get(dynamic.SYMTAB, 0) + 24 * index, 24)
+        if len(raw) != 24:
+            return "", 0
+        at, info, _, section, value, _ = dynamic.SYMBOL.unpack(raw)
+        start, end = self.dyn.names
+        stop = self.data.find(b"\0", start + at, min(end, start + at + LONGEST_NAME))
+        name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
+        return name, 0 if section == dynamic.UNDEFINED else value
+
+    @cached_property
+    def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]]:
+        symbols: dict[int, tuple[int, int]] = {}
+        relative: list[tuple[int, int]] = []
+        for place, info, addend in dynamic.relocations(self.data, self.layout, self.dyn, self.where):
+            kind = info & 0xFFFFFFFF
+            if kind == dynamic.RELATIVE:
+                relative.append((place, addend))
+            elif kind in (dynamic.GLOB_DAT, dynamic.JUMP_SLOT, ABSOLUTE):
+                symbols[place] = (info >> 32, addend)
+        return symbols, sorted([*relative, *self._packed()])
+
+    @property
+    def _symbols(self) -> dict[int, tuple[int, int]]:
+        return self._tables[0]
+
+    @cached_property
+    def _relative(self) -> tuple[array[int], array[int]]:
+        rows = self._tables[1]
+        found = array("q", (place for place, _ in rows)), array("q", (addend for _, addend in rows))
+        rows.clear()
+        return found
+
+    def _packed(self) -> Iterator[tuple[int, int]]:
+        """Relocations that linkers pack: an address, or 63 bits for the words behind the last."""
+        table = self.layout.constant(self.data, self.dyn.tags.get(RELR, 0), self.dyn.tags.get(RELRSZ, 0))
+        at = 0
+        for (row,) in WORD.iter_unpack(table[: len(table) & ~7]) if RELR in self.dyn.tags else ():
+            if not row & 1:
+                places = [row]
+                at = row + 8
+            else:
+                places = [at + 8 * n for n in range(63) if row >> n + 1 & 1]
+                at += 63 * 8
+            for place in places:
+                raw = self.layout.constant(self.data, place, 8)
+                if len(raw) == 8:
+                    yield place, WORD.unpack(raw)[0]
+
+    def named(self, index: int) -> str:
+        return self.name(IMPORTS + 16 * index) or ""
+
+    def own(self, names: tuple[str, ...]) -> set[int]:
+        """The addresses of functions of the library itself whose names begin so."""
+        found = dynamic.symbols(self.data, self.layout, self.dyn, self.where)
+        return {symbol.value for symbol in found if symbol.value and symbol.name.startswith(names)}
+
+    def slots(self, wanted: Callable[[int], bool]) -> set[int]:
+        """Where the addresses of some symbols are kept."""
+        return {place for place, (index, _) in self._symbols.items() if wanted(index)}
+
+    @cached_property
+    def inner_slots(self) -> dict[int, list[int]]:
+        """Of each function of the library itself that is reached through slots, these."""
+        found: dict[int, list[int]] = {}
+        for place, (index, addend) in self._symbols.items():
+            value = self._symbol(index)[1]
+            if value:
+                found.setdefault(value + addend, []).append(place)
+        return found
+
+    def step(self, address: int) -> Step:
+        found = self._steps.get(address)
+        if found is None:
+            found = self._steps[address] = self._decoded(address)
+        return found
+
+    def _decoded(self, address: int) -> Step:
+        for part in self.layout.code:
+            at = address - IMAGE - part.address + part.start
+            if part.start <= at < part.end:
+                return decode(self.data[at : min(at + 15, part.end)], address)
+        return Step(address, address, END)

@@ -1,0 +1,277 @@
+"""What registers and memory hold while code is followed: values, and what is not known of them.
+
+A value is a number; FOREIGN, of which it is known only that it leads to none of our memory, as all that torch made; or
+None, of which nothing is known. Addresses are numbers too, in ranges of their own for the library's image, the stack,
+the heap and the functions of others, so that code reckons with them as it would.
+
+Memory is kept in words of eight bytes. Writes are logged, so that a path can be taken back and two paths can be joined:
+what they do not agree on is not known any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+IMAGE, IMPORTS, HEAP, STACK = 0x5000_0000_0000, 0x4000_0000_0000, 0x6000_0000_0000, 0x7000_0000_0000
+STACK_SIZE = 1 << 24
+POINTERS = (IMPORTS, STACK + STACK_SIZE)
+MASK = (1 << 64) - 1
+RSP = 4
+
+
+class Foreign:
+    """A value that leads to none of our memory; `tag` says what it is a part of."""
+
+    __slots__ = ("tag",)
+
+    def __init__(self, tag: object = None) -> None:
+        self.tag = tag
+
+
+FOREIGN = Foreign()
+Value = int | Foreign | None  # of a word, or what fits into one
+Item = int | Foreign | None  # of a byte
+Word = int | Foreign | None | tuple[Item, ...]
+_MISSING: Word = (None,)  # told from every word by identity
+Log = dict[int, Word]
+
+
+def points(value: Value) -> bool:
+    """Whether a value may be an address in our memory."""
+    return value is None or (isinstance(value, int) and POINTERS[0] <= value < POINTERS[1])
+
+
+def mixed(*values: Value) -> Value:
+    """What an operation that is not followed makes of values: foreign, if none of them leads anywhere."""
+    return None if any(map(points, values)) else FOREIGN
+
+
+def joined(left: Word, right: Word) -> Word:
+    """What is known where one of two paths was taken."""
+    if left is right or (left == right and not isinstance(left, Foreign)):
+        return left
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        return packed([joined(a, b) for a, b in zip(items(left), items(right), strict=True)])  # type: ignore[misc]
+    return mixed(left, right)
+
+
+def items(word: Word) -> tuple[Item, ...]:
+    """The eight bytes of a word."""
+    if isinstance(word, tuple):
+        return word
+    if isinstance(word, int):
+        return tuple((word & MASK).to_bytes(8, "little"))
+    return (word,) * 8
+
+
+def packed(parts: Sequence[Item]) -> Word:
+    """The word of eight bytes."""
+    first = parts[0]
+    if not isinstance(first, int):
+        return first if all(part is first for part in parts) else tuple(parts)
+    try:
+        return int.from_bytes(bytes(parts), "little")  # type: ignore[arg-type]
+    except TypeError:
+        return tuple(parts)
+
+
+def value(parts: Sequence[Item]) -> Value:
+    """The number of some bytes."""
+    try:
+        return int.from_bytes(bytes(parts), "little")  # type: ignore[arg-type]
+    except TypeError:
+        if any(part is None for part in parts):
+            return None
+        return parts[0] if len(parts) == 8 and all(part is parts[0] for part in parts) else FOREIGN
+
+
+class Memory:
+    """Words by address. `constant(address)` reads what the file loads there and nobody writes, in words."""
+
+    def __init__(self, constant: Callable[[int], Value]) -> None:
+        self.words: dict[int, Word] = {}
+        self.constant = constant
+        self.logs: list[Log] = [{}]
+        self.blocks: dict[int, int] = {}
+        self.escaped: list[tuple[int, int]] = []
+        self._next = HEAP
+
+    def allocate(self, size: int) -> int:
+        address = self._next
+        self.blocks[address] = size
+        self._next += (size + 64) & ~15
+        return address
+
+    def word(self, address: int) -> Word:
+        found = self.words.get(address, _MISSING)
+        return self.constant(address) if found is _MISSING else found
+
+    def put(self, address: int, word: Word) -> None:
+        log = self.logs[-1]
+        if address not in log:
+            log[address] = self.words.get(address, _MISSING)
+        if word is None:
+            self.words.pop(address, None)
+        else:
+            self.words[address] = word
+
+    def bytes(self, address: int, size: int) -> list[Item]:
+        first = address & ~7
+        parts: list[Item] = []
+        for at in range(first, address + size, 8):
+            parts += items(self.word(at))
+        return parts[address - first : address - first + size]
+
+    def put_bytes(self, address: int, parts: Sequence[Item]) -> None:
+        at, done = address & ~7, 0
+        while done < len(parts):
+            start = address + done - at
+            count = min(8 - start, len(parts) - done)
+            if count == 8:
+                self.put(at, packed(parts[done : done + 8]))
+            else:
+                old = list(items(self.word(at)))
+                old[start : start + count] = parts[done : done + count]
+                self.put(at, packed(old))
+            done += count
+            at += 8
+
+    def load(self, address: Value, size: int) -> Value:
+        if not isinstance(address, int):
+            return address and FOREIGN
+        if IMPORTS <= address < IMAGE:
+            return FOREIGN
+        start = address & 7
+        if start + size <= 8:
+            word = self.word(address - start)
+            if isinstance(word, int):
+                return word >> 8 * start & (1 << 8 * size) - 1
+            if not isinstance(word, tuple):
+                return word if size == 8 else word and FOREIGN
+        return value(self.bytes(address, size))
+
+    def store(self, address: Value, size: int, new: Value) -> None:
+        if not isinstance(address, int):
+            if address is None:
+                self.forget_escaped()
+            if isinstance(new, int):
+                self.escape(new)
+            return
+        if IMAGE <= address < HEAP and isinstance(new, int):
+            self.escape(new)
+        if not POINTERS[0] <= address < POINTERS[1] or address < IMAGE:
+            return
+        if size == 8 and not address & 7:
+            self.put(address, new)
+        else:
+            part = tuple(new.to_bytes(8, "little"))[:size] if isinstance(new, int) else (new and FOREIGN,) * size
+            self.put_bytes(address, part)
+
+    def text(self, address: Value, limit: int = 1 << 16) -> list[Item] | None:
+        """The bytes of a C string up to its end; None where the end is not known."""
+        parts: list[Item] = []
+        while isinstance(address, int) and len(parts) < limit:
+            for part in self.bytes(address, 8 - address % 8):
+                if part == 0:
+                    return parts
+                if not isinstance(part, int):
+                    return None
+                parts.append(part)
+            address += 8 - address % 8
+        return None
+
+    def forget(self, start: int, end: int) -> None:
+        """Nothing is known any more of a range."""
+        if end - start > 8 * len(self.words):
+            for at in [at for at in self.words if start - 7 <= at < end]:
+                self.put(at, None)
+            return
+        for at in range(start & ~7, end, 8):
+            if at in self.words:
+                self.put(at, None)
+
+    def extent(self, address: int, limits: Iterable[int]) -> tuple[int, int]:
+        """What others may reach who are given an address: the rest of a frame, a block, all that the library writes."""
+        if STACK <= address:
+            return address, min((limit for limit in limits if limit > address), default=STACK + STACK_SIZE)
+        if address >= HEAP:
+            start = max((block for block in self.blocks if block <= address), default=HEAP)
+            return start, start + self.blocks.get(start, 0)
+        return (IMAGE, HEAP) if address >= IMAGE else (0, 0)
+
+    def escape(self, address: int, limits: Iterable[int] = ()) -> None:
+        """Others may keep this address, and write there whenever they run."""
+        if HEAP <= address < POINTERS[1]:
+            extent = self.extent(address, limits)
+            if extent not in self.escaped:
+                self.escaped.append(extent)
+
+    def forget_escaped(self) -> None:
+        for start, end in (*self.escaped, (IMAGE, HEAP)):
+            self.forget(start, end)
+
+    # Paths.
+
+    def since(self, level: int) -> Log:
+        """What was written since a log was begun, as it is now."""
+        keys = set().union(*self.logs[level:])
+        return {key: self.words.get(key, _MISSING) for key in keys}
+
+    def undo(self) -> None:
+        for key, old in self.logs.pop().items():
+            if old is _MISSING:
+                self.words.pop(key, None)
+            else:
+                self.words[key] = old
+
+    def merge(self, changes: Sequence[Log]) -> bool:
+        """Joins what several paths wrote; whether anything is other than it was."""
+        changed = False
+        for key in set().union(*changes):
+            now = self.words.get(key, _MISSING)
+            words = [change.get(key, now) for change in changes]
+            word = words[0]
+            for other in words[1:]:
+                if other is not word:
+                    word = None if _MISSING in (word, other) else joined(word, other)
+            word = None if word is _MISSING else word
+            if word is not now and not (word == now and not isinstance(word, Foreign)):
+                changed |= not (word is None and now is _MISSING)
+                self.put(key, word)
+        return changed
+
+
+class Registers:
+    """The registers of one moment: 16 of 64 bits, 32 of eight words, and the flags (carry, zero, sign, overflow)."""
+
+    __slots__ = ("flags", "general", "vector")
+
+    def __init__(self) -> None:
+        self.general: list[Value] = [FOREIGN] * 16
+        self.vector: list[tuple[Word, ...]] = [(None,) * 8] * 32
+        self.flags: tuple[bool | None, ...] = (None,) * 4
+
+    def copy(self) -> Registers:
+        other = Registers.__new__(Registers)
+        other.general, other.vector, other.flags = self.general[:], self.vector[:], self.flags
+        return other
+
+    def join(self, other: Registers) -> bool:
+        """Keeps what both agree on; whether anything is other than it was."""
+        before = self.general[:], self.vector[:], self.flags
+        self.general = [joined(a, b) for a, b in zip(self.general, other.general, strict=True)]  # type: ignore[misc]
+        self.vector = [
+            a if a is b else tuple(joined(x, y) for x, y in zip(a, b, strict=True))
+            for a, b in zip(self.vector, other.vector, strict=True)
+        ]
+        self.flags = tuple(a if a is b else None for a, b in zip(self.flags, other.flags, strict=True))
+        return before != (self.general, self.vector, self.flags)
+
+
+def tags(memory: Memory, address: Value, size: int) -> Iterator[object]:
+    """What the words behind an address are parts of, in order."""
+    if isinstance(address, int):
+        for at in range(address & ~7, address + size, 8):
+            for part in dict.fromkeys(items(memory.word(at))):
+                if isinstance(part, Foreign) and part.tag is not None:
+                    yield part.tag

@@ -1,0 +1,204 @@
+"""A library -> its registrations: which text each call that registers an operator is given, in which namespace.
+
+Every call of torch's registration is found by its bytes, and the functions around them are followed: from where a
+namespace is opened, and where a text or a namespace comes from a caller, from the callers on. A call that is not reached so is a
+registration of unknown text; none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .. import calls
+from ..dynamic import Dynamic
+from ..frames import Functions
+from ..layout import Bytes, Layout
+from . import imports
+from .image import Image
+from .imports import Imports, Record, Text
+from .instructions import END
+from .machine import IMAGE, Memory
+from .program import Program
+from .run import STUB, Follower, Limit, never_returns
+
+LEVELS = 12  # of callers
+OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
+DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
+MENTIONS = (b"7Library", b"RegisterOperators", b"registerDef", b"registerOperator", b"torch_library_")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as that is known.
+
+    `space`: the namespace, None where it is not known. `site`: the address behind the call; `entry`: of the function
+    around it. `why`: what stood in the way.
+    """
+
+    text: str | None
+    known: str
+    space: str | None
+    site: int
+    entry: int
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Result:
+    """What following one function gave."""
+
+    records: list[Record]
+    opened: list[str | None]
+    called: set[int]
+    entries: set[int]
+    why: str = ""
+
+    @property
+    def depends(self) -> bool:
+        """Whether more may be known from a caller on."""
+        unknown = any(record.text.text is None or record.space is None for record in self.records)
+        return unknown or None in self.opened or bool(self.why)
+
+
+@dataclass(slots=True)
+class _Search:
+    data: Bytes
+    layout: Layout
+    image: Image
+    functions: Functions
+    program: Program
+    results: dict[int, _Result] = field(default_factory=dict)
+    superseded: set[int] = field(default_factory=set)
+    called: set[int] = field(default_factory=set)
+    outside: set[int] = field(default_factory=set)
+    asked: dict[int, set[int]] = field(default_factory=dict)
+
+    def sites(self, names: tuple[str, ...]) -> set[int]:
+        """The ends of all calls of functions whose name begins so."""
+        slots = self.image.slots(lambda index: self.image.named(index).startswith(names))
+        return self._direct(dict.fromkeys(slots, 0), dict.fromkeys(self.image.own(names), 0), {})
+
+    def _direct(self, slots: dict[int, int], ways: dict[int, int], found: dict[int, set[int]]) -> set[int]:
+        """The ends of calls through slots and of addresses, each with the function that it stands for."""
+        ways = dict(ways)
+        for part in self.layout.code:
+            for place, slot, is_call in calls.stubs(self.data, part, slots):
+                if is_call:
+                    found.setdefault(slots[slot], set()).add(place)
+                    continue
+                ways |= dict.fromkeys(calls.entries(self.data, part, place), slots[slot])
+                around = self.functions.around(place)
+                if around and place - around[0] > STUB and not self._is_stub(place):
+                    found.setdefault(slots[slot], set()).add(place + 6)  # a call in the place of a return
+        for part in self.layout.code:
+            for site, target in calls.direct(self.data, part, ways):
+                found.setdefault(ways[target], set()).add(site)
+        return set().union(*found.values())
+
+    def _is_stub(self, place: int) -> bool:
+        """Whether a jump stands among its like, as in the tables that linkers make."""
+        near = (self.layout.constant(self.data, place + step, 2) for step in (16, -16, 8, -8))
+        return b"\xff\x25" in near
+
+    def _callers(self, targets: Iterable[int]) -> dict[int, set[int]]:
+        """Of each function, the ends of the calls that lead there, directly or through a stub."""
+        new = {target: target for target in targets if target not in self.asked}
+        if new:
+            self.asked |= {target: set() for target in new}
+            slots = {slot: target for target in new for slot in self.image.inner_slots.get(target, ())}
+            self._direct(slots, new, self.asked)
+        return {target: self.asked[target] for target in targets}
+
+    def run(self, entry: int) -> None:
+        """Follows a function, of whose arguments nothing is known."""
+        imported = Imports()
+        follower = Follower(self.program, Memory(self.image.constant), imported)
+        why = ""
+        try:
+            follower.call(IMAGE + entry)
+        except Limit as limit:
+            why = str(limit)
+        if follower.lost:
+            why = f"a jump to where nobody knows at {follower.lost[0] - IMAGE:#x}"
+        if follower.cut & imported.entries:
+            why = "a function that registers and calls itself"
+        called = {site - IMAGE for site in follower.called}
+        entries = {found - IMAGE for found in imported.entries}
+        self.results[entry] = _Result(imported.records, imported.opened, called, entries, why)
+        self.called |= called
+
+    def around(self, sites: Iterable[int]) -> set[int]:
+        """The functions that calls are in; a call in none is kept aside, and bytes that only look like one are not."""
+        found: set[int] = set()
+        for site in sites:
+            bounds = self.functions.around(site - 1)
+            if bounds is None:
+                self.outside.add(site)
+            elif self._is_instruction(bounds[0], site):
+                found.add(bounds[0])
+        return found
+
+    def _is_instruction(self, at: int, site: int) -> bool:
+        while at < site:
+            step = self.image.step(IMAGE + at)
+            if step.kind == END and step.next == step.address:
+                return True  # no instruction here: what follows cannot be told, so that it counts
+            at = step.next - IMAGE
+        return at == site
+
+    def follow(self, sites: set[int]) -> None:
+        """Follows the functions around calls, and their callers for as long as those may know more."""
+        pending = self.around(sites - self.called)
+        for _ in range(LEVELS):
+            pending -= self.results.keys()
+            if not pending:
+                return
+            for entry in sorted(pending):
+                self.run(entry)
+            inner = {e for result in self.results.values() for e in result.entries} - self.results.keys()
+            depending = {entry for entry in pending if self.results[entry].depends}
+            callers = self._callers(inner | depending)
+            self.superseded |= {entry for entry in depending if callers[entry]}
+            pending = self.around(site for entry in callers for site in callers[entry] if entry in depending or site not in self.called)
+
+
+def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registration]:
+    """The registrations of a library, in the order of their calls."""
+    if not any(dyn.mentions(data, name) for name in MENTIONS):
+        return []
+    image = Image(data, layout, dyn, where)
+    functions = Functions(data, layout)
+    program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
+    search = _Search(data, layout, image, functions, program)
+    search.follow(search.sites(OPENS))
+    defines = search.sites(DEFINES)
+    search.follow(defines)
+    return _registrations(search, defines)
+
+
+def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
+    kept = {entry: result for entry, result in search.results.items() if entry not in search.superseded}
+    known = {
+        record.chain[-1]
+        for result in kept.values()
+        for record in result.records
+        if record.text.text is not None and record.space is not None and not result.why
+    }
+    found: dict[tuple[int, str | None, str, str | None], Registration] = {}
+    reached = {site for result in kept.values() for site in result.called}
+    for entry, result in sorted(kept.items()):
+        for record in result.records:
+            text = Text(None, record.text.known) if result.why else record.text
+            standalone = len(record.entries) == 1 or entry in search.outside
+            if record.chain[-1] in known and (text.text is None or record.space is None) and standalone:
+                continue  # the same call with what its caller gives
+            site = record.chain[-1] - IMAGE
+            row = Registration(text.text, text.known, record.space, site, record.entries[-1] - IMAGE, result.why)
+            found.setdefault((site, text.text, text.known, record.space), row)
+    for site in sorted(defines - reached):
+        bounds = search.functions.around(site - 1)
+        if bounds is None or search._is_instruction(bounds[0], site):
+            why = "not reached by what was followed" if bounds else "in no function that a table names"
+            found[site, None, "", None] = Registration(None, "", None, site, bounds[0] if bounds else 0, why)
+    return sorted(found.values(), key=lambda row: (row.site, row.space or "", row.text or "", row.known))

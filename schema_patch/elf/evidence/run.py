@@ -1,0 +1,317 @@
+"""Follows the code of a library from a function on: every path, as far as numbers tell where it leads.
+
+Where a branch is not decided, both sides are followed to where they meet, and joined there; a loop is followed until
+nothing more is forgotten. Functions of the library are followed too, those of others are what `imports` makes of them.
+Nothing is run: all is reckoning with values of machine.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .instructions import BRANCH, CALL, END, JUMP, PLAIN, RETURN, Step, holds
+from .machine import FOREIGN, HEAP, IMAGE, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
+from .program import Program
+
+STEPS = 3_000_000  # instructions followed from one function on
+DEEPEST = 48  # calls within calls, and undecided branches within those
+TORCHS_OWN = "_ZN5torch"  # what a function is called that torch gave us, such as a destructor
+REPEATS = 2  # of a function within itself
+ROUNDS = 12  # of a loop, until what it forgets is known
+STUB = 5  # bytes before the jump of a stub
+SAVED = (3, 5, 12, 13, 14, 15)  # registers that a function gives back as it got them
+GIVEN = (7, 6, 2, 1, 8, 9)  # registers that hold arguments
+SCRATCH = (1, 2, 6, 7, 8, 9, 10, 11)
+
+
+class Limit(Exception):
+    """There is more code to follow than is followed."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One call. `returned`: the ends of its paths, where there are several."""
+
+    entry: int
+    top: int
+    site: int
+    active: dict[int, tuple[int, list[tuple[Registers, Log]]]] = field(default_factory=dict)
+    returned: list[tuple[Registers, Log]] = field(default_factory=list)
+    level: int = 0
+    nested: int = 0
+
+
+class Follower:
+    """What was followed, and how far. `lost`: jumps to where nobody knows; `cut`: functions that call themselves.
+
+    `import_(follower, name, site)` does what another library's function does."""
+
+    def __init__(
+        self,
+        program: Program,
+        memory: Memory,
+        import_: Callable[[Follower, str, int], bool],
+    ) -> None:
+        self.program, self.memory, self.import_ = program, memory, import_
+        self.step, self.name = program.step, program.name
+        self.registers = Registers()
+        self.registers.general[RSP] = STACK + STACK_SIZE - 4096
+        self.frames: list[Frame] = []
+        self.steps = 0
+        self.called: set[int] = set()
+        self.entered: set[int] = set()
+        self.lost: list[int] = []
+        self.cut: set[int] = set()
+        self.jumped = (0, 0)
+
+    # What an import needs to know and do.
+
+    def argument(self, index: int) -> Value:
+        return self.registers.general[GIVEN[index]]
+
+    @property
+    def limits(self) -> list[int]:
+        return [frame.top for frame in self.frames]
+
+    def others_write(self, *, size: int = 0, keeps: bool = True) -> None:
+        """What a function that is not known may do to all that it was given, and to what it kept."""
+        seen: set[tuple[int, int]] = set()
+        pending = [self.registers.general[register] for register in GIVEN]
+        limits = self.limits
+        while pending:
+            address = pending.pop()
+            if not isinstance(address, int) or not IMAGE <= address < STACK + STACK_SIZE or IMAGE <= address < HEAP:
+                continue
+            start, end = self.memory.extent(address, limits)
+            if size:
+                end = min(end, address + size)
+            if (start, end) in seen:
+                continue
+            seen.add((start, end))
+            if keeps:
+                pending += [word for at, word in self._words(start, end) if isinstance(word, int)]
+                self.memory.escape(address, limits)
+        for start, end in seen:
+            self.memory.forget(start, end)
+        if keeps:
+            self.memory.forget_escaped()
+
+    def _words(self, start: int, end: int) -> list[tuple[int, object]]:
+        words = self.memory.words
+        if end - start > 8 * len(words):
+            return [(at, word) for at, word in words.items() if start <= at < end]
+        return [(at, words[at]) for at in range(start & ~7, end, 8) if at in words]
+
+    # The following.
+
+    def call(self, entry: int, site: int = 0) -> bool:
+        """Follows a function to its return; False where it never returns."""
+        if sum(frame.entry == entry for frame in self.frames) >= REPEATS:
+            self.cut.add(entry)
+            self.others_write()
+            self.registers.general[0] = None
+            return True
+        if len(self.frames) >= DEEPEST:
+            raise Limit(f"calls {DEEPEST} deep")
+        general = self.registers.general
+        top = general[RSP]
+        if not isinstance(top, int):
+            raise Limit("the stack is not known")
+        saved = [general[register] for register in SAVED]
+        general[RSP] = top - 8
+        self.memory.store(top - 8, 8, None)
+        frame = Frame(entry, top - 8, site)
+        self.frames.append(frame)
+        self.entered.add(entry)
+        try:
+            alive = self._run(frame, entry, 0)
+            if frame.level:
+                ends = [*frame.returned, *([self._end(frame.level)] if alive else [])]
+                self._leave(frame)
+                alive = self._join(ends)
+        finally:
+            self.frames.pop()
+        general = self.registers.general
+        for register, value in zip(SAVED, saved, strict=True):
+            general[register] = value
+        general[RSP] = top
+        self.memory.escaped = [e for e in self.memory.escaped if not (STACK <= e[0] < top and e[1] <= top)]
+        return alive
+
+    def _run(self, frame: Frame, at: int, stop: int) -> bool:
+        """Follows to an address, or to the return: True where it was reached."""
+        step, registers, memory = self.step, self.registers, self.memory
+        while at != stop:
+            now = step(at)
+            self.steps += 1
+            kind = now.kind
+            if kind == PLAIN:
+                if now.act:
+                    now.act(registers, memory)
+                at = now.next
+            elif kind == BRANCH:
+                met = None if now.condition < 0 else holds(now.condition, registers.flags)
+                if met is None:
+                    next_ = self._fork(frame, now, (now.next, now.to))
+                    registers = self.registers
+                    if next_ is None:
+                        return False
+                    at = next_
+                else:
+                    at = now.to if met else now.next
+            elif kind == CALL:
+                if not self._called(now):
+                    return False
+                registers = self.registers
+                at = now.next
+            elif kind == JUMP:
+                self.called.add(now.next)
+                if now.to:
+                    self.jumped = (now.to, now.next)
+                where = now.to or (now.where(registers, memory) if now.where else None)
+                if isinstance(where, int) and self.name(where) is None and IMAGE <= where < HEAP:
+                    if not now.to and where not in self.program.graph(frame.entry).after:
+                        frame.entry = where  # a stub, or another function in place of this one
+                        self.entered.add(where)
+                    at = where
+                    continue
+                targets = self.program.graph(frame.entry).tables.get(now.address, ()) if where is None or isinstance(where, Foreign) else ()
+                if not targets:
+                    return self._jumped_out(frame, now, where)
+                next_ = self._fork(frame, now, targets)
+                registers = self.registers
+                if next_ is None:
+                    return False
+                at = next_
+            elif kind == RETURN:
+                return self._returned(frame)
+            else:
+                return False
+            if self.steps > STEPS:
+                raise Limit(f"{STEPS} instructions from one function on")
+        return True
+
+    def _returned(self, frame: Frame) -> bool:
+        if frame.nested:
+            frame.returned.append(self._end(frame.level))
+            return False
+        return True
+
+    def _jumped_out(self, frame: Frame, now: Step, where: Value) -> bool:
+        """A jump to a function of others, which returns for this one; or to where nobody knows."""
+        if self.registers.general[RSP] != frame.top:
+            self.lost.append(now.address)
+            return False
+        to, behind = self.jumped
+        site = behind if 0 <= now.address - to <= STUB else now.next
+        if 0 <= now.address - frame.entry <= STUB and frame.site:
+            site = frame.site
+        return self._other(where, site) and self._returned(frame)
+
+    def _called(self, now: Step) -> bool:
+        where = now.to or (now.where(self.registers, self.memory) if now.where else None)
+        self.called.add(now.next)
+        if isinstance(where, int) and IMAGE <= where < HEAP and self.name(where) is None:
+            entry = self.program.behind(where)
+            if self.name(entry) is None:
+                return self._skipped(entry) or self.call(entry, now.next)
+            where = entry
+        return self._other(where, now.next)
+
+    def _skipped(self, entry: int) -> bool:
+        """Passes over a function that is given what torch made, nothing of ours, and registers nothing.
+
+        Most are destructors. What it gives back is not known.
+        """
+        given = self.program.given(entry)
+        values = [self.registers.general[register] for register in GIVEN if given >> register & 1]
+        if any(isinstance(value, int) and IMAGE <= value < STACK + STACK_SIZE for value in values):
+            return False
+        if all(isinstance(value, int) for value in values) or self.program.leads(entry):
+            return False
+        if None in values or self.program.touches(entry):
+            self.memory.forget_escaped()
+        self._clobber()
+        self.registers.general[0] = None
+        return True
+
+    def _other(self, where: Value, site: int) -> bool:
+        name = (self.name(where) if isinstance(where, int) else TORCHS_OWN if where else None) or ""
+        alive = self.import_(self, name, site)
+        self._clobber()
+        return alive
+
+    def _clobber(self) -> None:
+        """What a call leaves in the registers that it need not keep: nothing that anyone reads."""
+        for register in SCRATCH:
+            self.registers.general[register] = FOREIGN
+        self.registers.vector = [(None,) * 8] * 32
+        self.registers.flags = (None,) * 4
+
+    def _fork(self, frame: Frame, now: Step, targets: tuple[int, ...]) -> int | None:
+        """Follows all sides of a branch to where they meet; gives that address, or None where no path goes on."""
+        if now.address in frame.active:
+            level, backs = frame.active[now.address]
+            backs.append(self._end(level))
+            return None
+        if frame.nested > DEEPEST:
+            raise Limit(f"{DEEPEST} undecided branches within each other")
+        if not frame.level:
+            self.memory.logs.append({})
+            frame.level = len(self.memory.logs) - 1
+        stop = self.program.meeting(frame.entry, now.address)
+        level, backs = frame.active[now.address] = (len(self.memory.logs), [])
+        entry = self.registers
+        for _ in range(ROUNDS):
+            ends: list[tuple[Registers, Log]] = []
+            for target in targets:
+                if not self.program.returns(frame.entry, target):
+                    continue  # it ends in an exception: nothing of it is seen here
+                self.registers = entry.copy()
+                self.memory.logs.append({})
+                frame.nested += 1
+                if self._run(frame, target, stop):
+                    ends.append(self._end(level))
+                frame.nested -= 1
+                self.memory.undo()
+            if not backs:
+                break
+            changed = self.memory.merge([{}, *(log for _, log in backs)])
+            for registers, _ in backs:
+                changed |= entry.join(registers)
+            backs.clear()
+            if not changed:
+                break
+        else:
+            raise Limit(f"a loop that forgets more in each of {ROUNDS} rounds")
+        del frame.active[now.address]
+        return stop if self._join(ends) else None
+
+    def _end(self, level: int) -> tuple[Registers, Log]:
+        return self.registers.copy(), self.memory.since(level)
+
+    def _join(self, ends: list[tuple[Registers, Log]]) -> bool:
+        if not ends:
+            return False
+        self.registers = ends[0][0].copy()
+        for registers, _ in ends[1:]:
+            self.registers.join(registers)
+        self.memory.merge([log for _, log in ends])
+        return True
+
+    def _leave(self, frame: Frame) -> None:
+        """Takes back what a function wrote since its first undecided branch, for its paths to be joined."""
+        while len(self.memory.logs) > frame.level:
+            self.memory.undo()
+
+
+def never_returns(name: str) -> bool:
+    """Whether another library's function ends the path that calls it."""
+    return any(word in name for word in ENDINGS)
+
+
+ENDINGS = (
+    "__throw_", "_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_", "abort", "terminate", "__stack_chk_fail",
+    "torchCheckFail", "torchInternalAssertFail", "__assert_fail", "__cxa_pure_virtual", "__fortify_fail", "__clang_call_terminate",
+)  # fmt: skip

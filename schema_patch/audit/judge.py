@@ -26,6 +26,8 @@ from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.grammar import Schema
 from schema_patch.schemas.inferred import Answer, Inferred, Kind
 from schema_patch.schemas.rules import Judgement
+from schema_patch.schemas.types import Arg
+from schema_patch.source import patch
 from schema_patch.text import files
 
 from . import patches
@@ -91,6 +93,8 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     for file in whole.files:
         if file.source:
             result.errors += [ToolError(p.message, p.location) for p in file.source.problems if p.fatal]
+            unmapped = [patch.unmapped(problem, table.load()) for problem in file.source.problems if not problem.fatal]
+            result.findings += filter(None, unmapped)
     return result
 
 
@@ -141,10 +145,36 @@ def judge(operator: Operator, inferred: Inferred) -> Row:
     writes = tuple(arg.name for arg in schema.args if _writes(answers.get(arg.name), arg.name in declared))
     effect = Effect(schema.op, writes, _returns(schema, inferred), "inferred from the implementation")
     judgement = rules.judge(schema, effect)
-    unknown = [answer for answer in inferred.answers if answer.kind is Kind.UNKNOWN]
-    if judgement.verdict in (Verdict.RIGHT, Verdict.NEEDS_GUARD) and unknown:
-        judgement = Judgement(Verdict.UNKNOWN, reason=_unknown(unknown))
+    if judgement.verdict in (Verdict.RIGHT, Verdict.NEEDS_GUARD):
+        unknown = [f"'{answer.name}': {answer.reason}" for answer in inferred.answers if answer.kind is Kind.UNKNOWN]
+        unknown += _unknown_returns(schema, inferred)
+        if unknown:
+            more = f", and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            judgement = Judgement(Verdict.UNKNOWN, reason=unknown[0] + more)
     return Row(operator, inferred, effect, judgement)
+
+
+def _unknown_returns(schema: Schema, inferred: Inferred) -> list[str]:
+    """The returned tensors that are declared to be new, and may be an argument's."""
+    pairs = enumerate(zip(schema.returns, inferred.returns, strict=False))
+    places = [n for n, (declared, what) in pairs if what == "unknown" and _is_new(declared)]
+    return [f"returned value {place}: whether it is an argument's is not known" for place in places]
+
+
+def _is_new(declared: Arg) -> bool:
+    return declared.type.is_tensor and not declared.type.sets
+
+
+def half(row: Row) -> list[str]:
+    """The arguments that a schema might have to declare too: half a schema is not written."""
+    declared = row.operator.schema.writes
+    return [a.name for a in row.inferred.answers if a.kind is Kind.UNKNOWN and a.name not in declared]
+
+
+def by_hand(row: Row) -> str:
+    """Why a fix is not written."""
+    names = ", ".join(map(repr, half(row)))
+    return f" (to be put right by hand: whether {names} is written is not known)" if names else ""
 
 
 def _writes(answer: Answer | None, declared: bool) -> bool:
@@ -160,12 +190,6 @@ def _returns(schema: Schema, inferred: Inferred) -> str:
     return inferred.returns[0] if inferred.returns else "unknown"
 
 
-def _unknown(answers: Sequence[Answer]) -> str:
-    first = answers[0]
-    more = f", and {len(answers) - 1} more" if len(answers) > 1 else ""
-    return f"'{first.name}': {first.reason}{more}"
-
-
 def findings(row: Row) -> list[Finding]:
     """What is wrong with one operator."""
     schema, operator = row.operator.schema, row.operator
@@ -176,7 +200,9 @@ def findings(row: Row) -> list[Finding]:
         planned = annotate.plan(schema, row.effect, Returns.ALIAS)
         edits = [edit for e in planned for edit in operator.text.edits(e.start, e.end, e.new)]
         message = row.judgement.reason + evidence(row)
-        fix = tuple(edits) if row.judgement.verdict is Verdict.WRONG else ()
+        wrong = row.judgement.verdict is Verdict.WRONG
+        message += by_hand(row) if wrong else ""
+        fix = tuple(edits) if wrong and not half(row) else ()
         found.append(Finding(row.judgement.code, operator.location, schema.op, message, row.judgement.severity, fix))
     for position, returned in enumerate(row.inferred.returns[1:], 1):
         argument = next((arg for arg in schema.args if arg.name == returned), None)
@@ -191,7 +217,7 @@ def _unwritten(row: Row) -> Finding:
     schema = row.operator.schema
     text = annotate.apply(schema.text, annotate.plan(schema, row.effect, Returns.ALIAS))
     message = f"no schema: torch infers one that declares no write, and it {row.judgement.reason}{evidence(row)}; "
-    return Finding("SP004", row.operator.location, schema.op, f'{message}write "{text}"')
+    return Finding("SP004", row.operator.location, schema.op, f'{message}write "{text}"{by_hand(row)}')
 
 
 def unread(whole: tree.Tree, operators: Sequence[Operator]) -> list[Checked]:
@@ -253,6 +279,7 @@ class InferredTable(table.Table):
     python: frozenset[str] = frozenset()  # operators that Python registers
     written: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by C++ operators: for Python that calls them
     unwritten: dict[tuple[str, str, str], str] = field(default_factory=dict)  # schemas by path, operator and function
+    left: tuple[Finding, ...] = ()  # of operators of which not all is known that their schema has to say
 
     def schema_of(self, path: str, op: str, function: str) -> str | None:
         return self.unwritten.get((path, op, function))
@@ -270,7 +297,7 @@ def inferred_table(known: table.Table, result: Audit) -> InferredTable:
     effects: dict[tuple[str, tuple[str, ...]], set[Effect]] = {}
     for row in result.rows:
         key = (row.operator.op, tuple(arg.name for arg in row.operator.schema.args))
-        if row.judgement.verdict is not Verdict.UNKNOWN:
+        if row.judgement.verdict is not Verdict.UNKNOWN and not half(row):
             effects.setdefault(key, set()).add(row.effect)
     sure = {key: found.pop() for key, found in effects.items() if len(found) == 1}
     python = frozenset(row.checked.op for row in result.python)
@@ -279,6 +306,12 @@ def inferred_table(known: table.Table, result: Audit) -> InferredTable:
         for o in (row.operator for row in result.rows)
         if not o.written
     }
+    left = tuple(
+        finding
+        for row in result.rows
+        if half(row) and known.effect(row.operator.schema, row.operator.namespace) is None
+        for finding in findings(row)
+    )
     return InferredTable(
-        known.namespaces, known.entries, known.recognised, sure, python, writes_of(result.rows), unwritten
+        known.namespaces, known.entries, known.recognised, sure, python, writes_of(result.rows), unwritten, left
     )

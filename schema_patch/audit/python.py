@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schema_patch.inference.operators import Operator
@@ -90,8 +90,8 @@ def judge(python: Python, known: Writes) -> list[PyRow]:
             if function is None:
                 found.append(PyRow(operator, _checked(operator, Verdict.UNKNOWN, "its function is not in this file")))
                 continue
-            answers = flow.answers(function, home.path, home.functions, known)
-            found.append(_judged(operator, answers, function, python.data[source.path], bare))
+            answers, returns = flow.answers(function, home.path, home.functions, known)
+            found.append(_judged(operator, answers, returns, function, python.data[source.path], bare))
     return found
 
 
@@ -128,12 +128,20 @@ def _checked(operator: PyOperator, verdict: Verdict, reason: str) -> Checked:
 
 
 def _judged(
-    operator: PyOperator, answers: Mapping[str, Answer], function: ast.FunctionDef, data: bytes, bare: bool
+    operator: PyOperator,
+    answers: Mapping[str, Answer],
+    returns: Sequence[str],
+    function: ast.FunctionDef,
+    data: bytes,
+    bare: bool,
 ) -> PyRow:
     schema, declares = _declared(operator)
     if schema is not None:  # by position: a function may call its parameters otherwise
-        pairs = zip(schema.args, answers.values(), strict=False)
-        answers = {arg.name: answer for arg, answer in pairs if arg.type.is_tensor}
+        pairs = list(zip(schema.args, answers.items(), strict=False))
+        names = {name: arg.name for arg, (name, _) in pairs}
+        returns = [names.get(what, what) for what in returns]
+        answers = {arg.name: answer for arg, (_, answer) in pairs if arg.type.is_tensor}
+    aliases, unsure = _undeclared(schema, returns)
     written = [name for name, answer in answers.items() if answer.kind is Kind.WRITTEN]
     missing = [name for name in written if name not in (declares or ())]
     chains = "; ".join(f"'{n}' at {answers[n].chain[0][0]}:{answers[n].chain[0][1]}" for n in missing)
@@ -150,7 +158,8 @@ def _judged(
         message = f"{reason}: {chains}"
         try:
             if operator.schema and schema:
-                edits = pyedits.annotated(schema, operator.schema, (*declares, *missing), bare=bare)
+                first = returns[0] if returns and returns[0] in answers else "unknown"
+                edits = pyedits.annotated(schema, operator.schema, (*declares, *missing), first, bare=bare)
             else:
                 _tensors(function, missing)
                 edits = pyedits.named(data, operator.mutates_span, missing)
@@ -159,10 +168,51 @@ def _judged(
         code = "SP102" if declares else "SP101"
         finding = Finding(code, operator.location, short(operator), message, Severity.ERROR, edits)
         return PyRow(operator, _checked(operator, Verdict.WRONG, reason), finding, (*declares, *missing))
+    if aliases:
+        return _aliasing(operator, schema, aliases, declares, bare)
     unknown = [(name, a) for name, a in answers.items() if a.kind is Kind.UNKNOWN and name not in declares]
     if unknown:
         return PyRow(operator, _checked(operator, Verdict.UNKNOWN, f"'{unknown[0][0]}': {unknown[0][1].reason}"))
+    if unsure:
+        reason = f"returned value {unsure[0]}: whether it is an argument's is not known"
+        return PyRow(operator, _checked(operator, Verdict.UNKNOWN, reason))
     return PyRow(operator, _checked(operator, Verdict.RIGHT, "declares what is seen to be written"))
+
+
+def _undeclared(schema: Schema | None, returns: Sequence[str]) -> tuple[dict[int, str], list[int]]:
+    """The places at which an argument is returned as if it were a new tensor, and those where it may be."""
+    aliases: dict[int, str] = {}
+    unsure: list[int] = []
+    for place, what in enumerate(returns):
+        declared = schema.returns[place] if schema and place < len(schema.returns) else None
+        if what == "fresh" or (schema and (declared is None or not declared.type.is_tensor)):
+            continue
+        sets = declared.type.sets if declared else frozenset()
+        argument = next((arg for arg in schema.args if arg.name == what), None) if schema else None
+        if what == "unknown" and not sets:
+            unsure.append(place)
+        elif what != "unknown" and not (argument and argument.type.sets & sets):
+            aliases[place] = what
+    return aliases, unsure
+
+
+def _aliasing(
+    operator: PyOperator, schema: Schema | None, aliases: Mapping[int, str], declares: Sequence[str], bare: bool
+) -> PyRow:
+    """An operator that hands an argument, or a view of it, back as if it were new."""
+    what = "; ".join(f"returns '{name}'" + (f" in place {n}" if n else "") for n, name in aliases.items())
+    reason, edits = f"{what} as if it were a new tensor", tuple[Edit, ...]()
+    message = reason
+    try:
+        if not (operator.schema and schema):
+            raise Unreadable("torch takes no operator of this kind that returns an argument: return nothing, or a copy")
+        if set(aliases) != {0}:
+            raise Unreadable("it is not the first returned value")
+        edits = pyedits.annotated(schema, operator.schema, declares, aliases[0], bare=bare)
+    except Unreadable as why:
+        message += f" (to be put right by hand: {why})"
+    finding = Finding("SP103", operator.location, short(operator), message, Severity.ERROR, edits)
+    return PyRow(operator, _checked(operator, Verdict.WRONG, reason), finding, tuple(declares))
 
 
 def _tensors(function: ast.FunctionDef, names: Iterable[str]) -> None:

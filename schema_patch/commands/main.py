@@ -5,6 +5,8 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was verified). Data
 
 from __future__ import annotations
 
+import shlex
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +42,7 @@ def schema_patch() -> None:
 @FORMAT
 def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str) -> int:
     """Judge the operators that a source tree registers. Writes nothing."""
-    from schema_patch.schemas import table
+    from schema_patch.schemas import rules, table
     from schema_patch.source import patch, tree
 
     known = table.load()
@@ -49,7 +51,15 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
         units, errors = tree.read(paths, known, step)
         findings, more = tree.read_python(paths, patch.gone(units, wanted), step)
     report = patch.report(units, wanted, [*errors, *more], findings)
-    return show(strict_report(report, strict), form)
+    code = show(strict_report(report, strict), form)
+    others = sorted({row.op for row in report.checked if row.reason == rules.NOT_IN_TABLE})
+    if others:
+        many = f"{len(others)} operators are" if len(others) > 1 else "1 operator is"
+        judged = f"judged by `schema-patch audit {' '.join(map(shlex.quote, paths))}`"
+        folded = textwrap.fill(f"{many} in no table, {judged}:", 80, break_long_words=False, break_on_hyphens=False)
+        names = textwrap.fill(", ".join(others), 80, break_long_words=False, break_on_hyphens=False)
+        click.echo(f"{folded}\n{names}", err=True)
+    return code
 
 
 @schema_patch.command()
@@ -175,6 +185,7 @@ def _rewrite(
     told = {str(error) for error in troubles}
     troubles += [error for error in (*errors, *more) if str(error) not in told]
     findings += [row.finding for row in rows if row.finding]
+    findings += [finding for finding in inferred.left if wanted.takes(finding.op)] if inferred else []
     report = patch.report(units, wanted, troubles, findings, [row.checked for row in rows])
     return show(report, form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
 

@@ -60,13 +60,15 @@ class Unwritten:
 class Problem:
     """Something that looks like a registration and cannot be mapped to bytes; `text` is what can be seen of it.
 
-    A fatal one means that the file itself cannot be believed (cut, or not C++).
+    A fatal one means that the file itself cannot be believed (cut, or not C++). A hint is worth a word only where it
+    names an operator that is known.
     """
 
     location: Location
     message: str
     text: str = ""
     fatal: bool = False
+    hint: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import literals
 from .registered import Implementation, Problem, Registration, Source, Unwritten
+from .texts import Texts, Unclear
 
 BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
 BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
@@ -99,6 +100,7 @@ class _Reader:
         self.clean = source.replace(b"\\\r\n", b" \\\n")
         self.root = _parser().parse(self.clean).root_node
         self.found = _Found()
+        self.texts = Texts(self.clean, self.root)
 
     def location(self, offset: int) -> Location:
         line = bisect_right(self.lines, offset)
@@ -209,6 +211,7 @@ class _Reader:
                 self.read_def(items, name, namespace)
             else:
                 self.read_impl(items, namespace, key)
+        self.read_others(body)
         # Count again without the tree: a call that it lost must not go unseen.
         calls = re.compile(rb"\b" + re.escape(handle.encode("latin-1")) + rb"\s*\.\s*(def|impl)\s*\(")
         hidden = [n for n in _walk(body) if n.type in ("comment", "string_literal", "raw_string_literal")]
@@ -217,6 +220,15 @@ class _Reader:
             if found.start(1) not in seen and not inside:
                 text = self.source[found.start() : found.start() + 400].decode("latin-1")
                 self.problem(found.start(), "cannot read this call: the C++ around it does not parse", text)
+
+    def read_others(self, body: Node) -> None:
+        """Calls in a block that are no `m.def`: a macro or a function that may register what it is given."""
+        for statement in body.named_children:
+            call = statement.named_children[0] if statement.type == "expression_statement" else None
+            function = call.child_by_field_name("function") if call and call.type == "call_expression" else None
+            if call and function and function.type == "identifier":
+                message = f"perhaps registered by {self.text(function)}, which is not followed: edit it by hand"
+                self.found.problems.append(Problem(self.location(call.start_byte), message, self.text(call), hint=True))
 
     def is_macro(self, name: str) -> bool:
         """By its spelling, or because this file defines it."""
@@ -324,30 +336,20 @@ class _Reader:
             node = next((n for n in arguments.named_children if n.type != "comment"), None)
         if node is None:
             return None
-        pieces = [node] if node.type != "concatenated_string" else [n for n in node.children if n.type != "comment"]
-        for piece in pieces:
-            if piece.type not in ("string_literal", "raw_string_literal"):
-                if (
-                    node.type == "concatenated_string"
-                    or node.type == "call_expression"
-                    or b'"' in self.source[node.start_byte : node.end_byte]
-                ):
-                    what = self.text(piece).strip()[:40]
-                    self.problem(
-                        node.start_byte,
-                        f"the text is not made of string literals alone: found {what!r}",
-                        self.text(node),
-                    )
-                return None
-        if not WHOLE.match(self.clean, pieces[-1].end_byte):  # the parser lost what follows, a macro as a rule
-            message = "the text is not made of string literals alone: more follows"
-            self.problem(node.start_byte, message, self.text(node))
-            return None
         try:
-            return literals.read(self.source, [Span(n.start_byte, n.end_byte) for n in pieces])
+            pieces = list(self.texts.of(node))
+            if node.type in ("string_literal", "raw_string_literal", "concatenated_string") and not WHOLE.match(
+                self.clean, pieces[-1].end
+            ):  # the parser lost what follows, a macro as a rule
+                raise Unclear("more that follows")
+            return literals.read(self.source, pieces)
+        except Unclear as what:
+            found = str(what).strip()[:40]
+            message = f"the text is not made of string literals of this file alone: found {found!r}"
         except Unreadable as error:
-            self.problem(node.start_byte, str(error), self.text(node))
-            return None
+            message = str(error)
+        self.problem(node.start_byte, message, self.text(node))
+        return None
 
     def read_macro(self, node: Node) -> None:
         value = self.source[node.start_byte : node.end_byte]

@@ -22,6 +22,7 @@ from .domain.values import (
     MIXED,
     PERHAPS,
     STATIC,
+    Field,
     Local,
     Parameter,
     Path,
@@ -30,19 +31,22 @@ from .domain.values import (
     loaded,
     parameter,
 )
+from .engine.frame import BOXED
 from .engine.summaries import Summaries
 from .index.index import Index
-from .index.scan import Function, arity
+from .index.scan import Function, arity, split, template_list
 
 # Keys whose functions compute shapes or wrap the real ones.
-NOT_REAL = re.compile(r"Meta|Fake|Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python")
-WRAPPED = re.compile(r"<\s*&\s*([\w:\s]+?)\s*>\s*$")
+NOT_REAL = re.compile(
+    r"Meta|Fake|(?<!plicit)Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python"
+)
+WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 
 
 def classify(path: Path, plain: bool) -> str:
     """What a write at this path from a Tensor argument means: "written", "dense" (written where it is contiguous),
-    "perhaps", "elsewhere" or "" (no data)."""
+    "perhaps", "elsewhere", "inside" (behind a field of its own, by a class of the tree) or "" (no data)."""
     written = "perhaps" if PERHAPS in path else "dense" if DENSE in path else "written"
     path = tuple(s for s in path if s not in (PERHAPS, DENSE))
     if ACCESSOR in path:
@@ -51,7 +55,9 @@ def classify(path: Path, plain: bool) -> str:
             return "elsewhere" if rest else ""
         return written
     if DATA not in path:
-        return "written" if plain and path == (DEREF,) else ""
+        if plain and path == (DEREF,):
+            return "written"
+        return "inside" if DEREF in path and any(isinstance(s, Field) for s in path) else ""
     rest = path[path.index(DATA) + 1 :]
     if rest[:1] != (DEREF,):
         return ""
@@ -116,10 +122,23 @@ class Inference:
         found = self.index.resolve(names[-1], names[:-1], count, at)
         found = found or self.index.resolve(names[-1], names[-2:-1], count, at)
         wrapped = WRAPPED.search(implementation.text)
-        if not found and wrapped:  # drop_return<&f>, whose template is not in the tree: what it wraps is
+        if wrapped and (not found or any(self.hands_on(function) for function in found)):
+            # `drop_return<&f>`, `boxed<f, void, …>`: what it wraps is what is called.
             names = tuple(part.strip() for part in wrapped[1].split("::"))
-            found = self.index.resolve(names[-1], names[:-1], count, at)
-        return found
+            found = self.index.resolve(names[-1], names[:-1], count, at) or found
+        return found or self.boxed(implementation, at)
+
+    def hands_on(self, function: Function) -> bool:
+        """Whether a template takes a function as its first argument: `template <auto F, class R>`."""
+        head = template_list(self.index.signature(function)[0])
+        first = split(head)[0] if head.strip() else ""
+        return bool(first) and not re.match(r"\s*(?:typename|class|bool|int|size_t|unsigned)\b", first)
+
+    def boxed(self, implementation: Implementation, at: Function) -> list[Function]:
+        """A function of the stable ABI that takes the stack, whatever the number of the operator's arguments."""
+        names = function_names(implementation.text)
+        found = self.index.resolve(names[-1], names[:-1], 3, at) if names else []
+        return [function for function in found if BOXED.search(self.index.signature(function)[1])]
 
     def around(self, implementation: Implementation) -> Function:
         """The registration block as a function: what names mean there."""
@@ -170,6 +189,8 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
                 unknown = unknown or f"written where `to` or its like makes no copy: {_place(chain)}"
             elif meaning == "elsewhere":
                 unknown = unknown or f"a store through a pointer that was read from it: {_place(chain)}"
+            elif meaning == "inside":
+                unknown = unknown or f"a store behind a field of it, perhaps to its data: {_place(chain)}"
             elif meaning == "passed":
                 unknown = unknown or f"{summary.reasons.get(effect, 'passed on')}: {_place(chain)}"
         stored = (o for (root, path), value in summary.stores.items() if loaded(path) for o in value)
@@ -181,7 +202,9 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
         return Answer(name, Kind.WRITTEN, best["dense"], "where it is contiguous")
     if unknown or missing:
         return Answer(name, Kind.UNKNOWN, (), unknown or missing[0])
-    if not any(root.number == number and is_read(path, plain) for summary in summaries for root, path in summary.reads):
+    handed = any(o[0] is parameter(number) for summary in summaries for o in summary.returned)
+    reads = (item for summary in summaries for item in summary.reads)
+    if not handed and not any(root.number == number and is_read(path, plain) for root, path in reads):
         return Answer(name, Kind.UNKNOWN, (), "its data is not seen to be used")
     return Answer(name, Kind.READ)
 

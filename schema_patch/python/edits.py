@@ -15,11 +15,13 @@ from schema_patch.schemas.grammar import Schema
 from schema_patch.text.mapped import MappedText, Unreadable
 
 
-def annotated(schema: Schema, text: MappedText, writes: Sequence[str], *, bare: bool) -> tuple[Edit, ...]:
-    """The edits after which the schema declares these writes. Raises Unreadable."""
+def annotated(
+    schema: Schema, text: MappedText, writes: Sequence[str], returns: str = "unknown", *, bare: bool
+) -> tuple[Edit, ...]:
+    """The edits after which the schema declares these writes, and the argument that is returned. Raises Unreadable."""
     if not text.spans:
         raise Unreadable("the schema is not written as plain string literals")
-    planned = annotate.plan(schema, Effect(schema.op, tuple(writes), "unknown", ""), Returns.ALIAS, bare=bare)
+    planned = annotate.plan(schema, Effect(schema.op, tuple(writes), returns, ""), Returns.ALIAS, bare=bare)
     return tuple(edit for e in planned for edit in text.edits(e.start, e.end, e.new))
 
 

@@ -12,17 +12,18 @@ from collections.abc import Mapping, Sequence
 
 from schema_patch.schemas.inferred import Answer, Kind
 
-from .values import LIST, NOTHING, Flow, Found, Value, Values, names_of, parameters
+from .values import LIST, MEMORY, NOTHING, Flow, Found, Value, Values, names_of, parameters
 
 Writes = Mapping[str, Sequence[int]]  # operator -> positions of the arguments that it writes
 
 
 def answers(
     function: ast.FunctionDef, path: str, functions: Mapping[str, ast.FunctionDef], known: Writes
-) -> dict[str, Answer]:
-    """What happens to each parameter of a function."""
-    effects = _Flow(functions, known).of(function).effects
-    result = {}
+) -> tuple[dict[str, Answer], tuple[str, ...]]:
+    """What happens to each parameter of a function, and what each returned value is: a parameter, "fresh" or
+    "unknown"."""
+    read = _Flow(functions, known).of(function)
+    effects, result = read.effects, dict[str, Answer]()
     for name in parameters(function):
         found = sorted(effects.get(name, ()), key=lambda item: item[1:])
         written = [line for kind, line, _ in found if kind == "written"]
@@ -33,7 +34,24 @@ def answers(
             result[name] = Answer(name, Kind.UNKNOWN, (), f"{unknown[0][1]}: {path}:{unknown[0][0]}")
         else:
             result[name] = Answer(name, Kind.READ)
-    return result
+    return result, _returns(read.returns)
+
+
+def _returns(statements: Sequence[tuple[Value, ...]]) -> tuple[str, ...]:
+    """Each returned value, where all statements say the same of it."""
+    told = []
+    for position in range(max(map(len, statements), default=0)):
+        seen = {_returned(values, position) for values in statements}
+        told.append(seen.pop() if len(seen) == 1 else "unknown")
+    return tuple(told)
+
+
+def _returned(values: tuple[Value, ...], position: int) -> str:
+    value = values[position] if position < len(values) else frozenset().union(*values)
+    whole = {name for name, what in value if what == MEMORY}
+    if len(whole) == 1 == len(value) and position < len(values):
+        return whole.pop()
+    return "unknown" if value else "fresh"
 
 
 class _Flow(Flow):
@@ -119,15 +137,18 @@ class _Statements(Values):
 
     def do_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Read where it stands, as if called there with new tensors; a call of it is read with its arguments."""
-        before, returned = dict(self.names), self.found.returned
+        before, returned, returns = dict(self.names), self.found.returned, list(self.found.returns)
         self.local_functions[node.name] = node
         self.names |= dict.fromkeys(parameters(node), NOTHING)
         self.block(node.body)
-        self.names, self.found.returned = before, returned
+        self.names, self.found.returned, self.found.returns = before, returned, returns
 
     def do_Return(self, node: ast.Return) -> bool:
-        if node.value is not None:
-            self.found.returned |= self.value(node.value)
+        parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value] if node.value else []
+        values = tuple(self.value(part) for part in parts)
+        self.found.returns.append(values)
+        held = frozenset().union(*values)
+        self.found.returned |= held if len(values) < 2 else frozenset((n, LIST if w == MEMORY else w) for n, w in held)
         return False
 
     def do_Raise(self, node: ast.Raise) -> bool:

@@ -45,6 +45,7 @@ class Found:
 
     effects: dict[str, dict[tuple[str, int, str], None]] = field(default_factory=dict)  # ("written", line, why)
     returned: Value = NOTHING
+    returns: list[tuple[Value, ...]] = field(default_factory=list)  # of each statement: the values of the tuple, or one
 
 
 class Flow:

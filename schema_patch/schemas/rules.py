@@ -19,6 +19,8 @@ from schema_patch.model import Effect, Severity, Verdict, buffers_kept, is_argum
 
 from .grammar import Arg, Schema
 
+NOT_IN_TABLE = "not in the operator table"
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -36,7 +38,7 @@ class Judgement:
 def judge(schema: Schema, effect: Effect | None) -> Judgement:
     """The verdict on a schema, given what its operator does (None: not known)."""
     if effect is None:
-        return Judgement(Verdict.UNKNOWN, reason="not in the operator table")
+        return Judgement(Verdict.UNKNOWN, reason=NOT_IN_TABLE)
     for rule in (undeclared_write, undeclared_alias, private_buffer, over_declared, alias_return):
         found = rule(schema, effect)
         if found:

@@ -44,7 +44,7 @@ class Table:
         The namespace may be unknown (a macro in source, nothing in a binary). An operator of the same name with other
         arguments is another operator.
         """
-        entry = self.entries.get(schema.op)
+        entry = self.entry(schema.op)
         namespace = schema.namespace or namespace
         if entry is None or (namespace and namespace not in (entry.namespaces or self.namespaces)):
             return None
@@ -53,6 +53,10 @@ class Table:
         written = {*entry.writes, *entry.inplace}
         writes = tuple(name for name in entry.arguments if name in written)
         return Effect(schema.op, writes, entry.returns, "operator table")
+
+    def entry(self, op: str) -> Entry | None:
+        """What stands in the table of an operator; an overload of it is that operator."""
+        return self.entries.get(op.partition(".")[0])
 
     def schema_of(self, path: str, op: str, function: str) -> str | None:  # noqa: ARG002  an inferred table knows
         """What torch infers of an operator that a file registers without a schema, by this expression."""

@@ -13,6 +13,7 @@ What can be wrong before a schema is judged (rules.py has the codes of judgement
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -118,7 +119,8 @@ def examine(file: SourceFile, table: Table) -> Unit:
             findings.append(_inferred(unwritten.op, unwritten.location))
     operators.sort(key=lambda o: (o.registration.location.line, o.registration.location.column))
     errors = [ToolError(p.message, p.location) for p in source.problems if p.fatal]
-    findings += [_unmapped(p, table) for p in source.problems if not p.fatal]
+    told = (unmapped(problem, table) for problem in source.problems if not problem.fatal)
+    findings += [finding for finding in told if finding]
     read = {span.start for registration in source.registrations for span in registration.schema.spans}
     known = {finding.location for finding in findings}
     for at, op in strays.left_over(texts, read, source.inert):
@@ -249,6 +251,7 @@ def _finish(
         rows = [row for row in wanted if row[0] is unit]
         made = [edit for _, operator, text_edits in rows for edit in _byte_edits(operator, text_edits)]
         made += _wrap_edits(unit, wraps.get(path, ()))
+        made = list(dict.fromkeys(made))  # two schemas may be made of one constant
         plan.after.append(unit)
         if not made:
             continue
@@ -322,7 +325,7 @@ def _wrap_edits(unit: Unit, implementations: Collection[Implementation]) -> list
 
 
 def _judge(parsed: Schema, effect: Effect | None, table: Table) -> Judgement:
-    if effect is None and parsed.op in table.entries:
+    if effect is None and table.entry(parsed.op):
         reason = "not judged: the table's operator of this name has other arguments or another namespace"
         return Judgement(Verdict.UNKNOWN, "SP003", reason)
     return rules.judge(parsed, effect)
@@ -345,7 +348,9 @@ def _location(file: SourceFile, offset: int) -> Location:
     return Location(file.path, file.data.count(b"\n", 0, offset) + 1, offset - line_start + 1)
 
 
-def _unmapped(problem: Problem, table: Table) -> Finding:
+def unmapped(problem: Problem, table: Table) -> Finding | None:
     """A registration that cannot be read is an error where it may be one that the table knows."""
-    known = next((name for name in table.entries if name in problem.text), "")
+    known = next((name for name in table.entries if re.search(rf"(?<!\w){name}(?!\w)", problem.text)), "")
+    if problem.hint and not known:
+        return None
     return Finding("SP002", problem.location, known, problem.message, Severity.ERROR if known else Severity.WARNING)

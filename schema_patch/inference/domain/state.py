@@ -5,7 +5,8 @@ An assignment replaces what a variable holds; where branches meet, it holds what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from schema_patch.schemas.inferred import Chain
@@ -74,6 +75,8 @@ class State:
     by_value: set[Parameter] = field(default_factory=set)  # parameters whose own fields are the callee's
     count: int = 0
     inside: dict[Root, set[Path]] = field(default_factory=dict)  # the paths at which an object ever held something
+    tensors: set[Parameter] = field(default_factory=set)  # parameters that are tensors, optional ones or lists of them
+    absent: frozenset[Parameter] = frozenset()  # optional parameters that are empty here: nothing happens to them
     now: Chain = ()  # the statement at hand
 
     def new(self, kind: str = VARIABLE) -> Local:
@@ -93,6 +96,13 @@ class State:
     def declare(self, name: str, variable: Variable) -> Variable:
         self.scopes[-1][name] = variable
         return variable
+
+    @contextmanager
+    def without(self, absent: frozenset[Parameter]) -> Iterator[None]:
+        """What is reached only where these optional parameters are empty."""
+        before, self.absent = self.absent, self.absent | absent
+        yield
+        self.absent = before
 
     def class_in(self, value: Iterable[Origin]) -> str:
         """The class of the first of these objects that has one."""
@@ -183,14 +193,20 @@ class State:
                 self.give_up([origin], f"reached through more than {DEEPEST} steps")
         return self.load(found)
 
+    def copied(self, value: Value) -> Value:
+        """The value after an assignment: what was read from memory is a copy, a tensor out of a list or optional is
+        not."""
+        handles = frozenset(o for o in value if o[0] in self.tensors and not in_data(o[1]))
+        return copied(value - handles) | handles
+
     def assign(self, variable: Variable, value: Value, chain: Chain) -> None:
         """`variable = value`."""
         if variable.reference is not None:
             self.store(variable.reference, value, chain)
             if variable.handle:
-                self.hold((variable.root, ()), copied(value))
+                self.hold((variable.root, ()), self.copied(value))
             return
-        value = copied(value)
+        value = self.copied(value)
         if variable.scalar:
             value = frozenset(o for o in value if o[1] and o[1][-1] in (DATA, ADDRESS))
         elif variable.plain:
@@ -212,7 +228,7 @@ class State:
 
     def store(self, places: Iterable[Origin], value: Value, chain: Chain) -> None:
         """`*place = value`: an effect where the place is a parameter's, and something held in any case."""
-        held = copied(value)
+        held = self.copied(value)
         for origin in places:
             self.effect(WRITE, origin, chain)
             self.keep(origin, held - {origin})
@@ -239,7 +255,7 @@ class State:
 
     def effect(self, kind: str, origin: Origin, chain: Chain, reason: str = "") -> None:
         root, path, _ = origin
-        if COPY in path:
+        if COPY in path or root in self.absent:
             return
         if kind == UNKNOWN:
             path = path[:3]  # whatever lies behind is as unknown

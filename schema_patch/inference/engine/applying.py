@@ -186,7 +186,7 @@ class Call:
         for root, path in summary.reads:
             state.read(self.follow(root, path))
         for (root, path), value in list(summary.stores.items()):
-            held = self.translate(value)
+            held = state.copied(self.translate(value))  # an element that is stored elsewhere is a copy there
             for origin in self.follow(root, path):
                 state.keep(origin, held)
         self.calls()

@@ -101,6 +101,13 @@ class Calls:
             this = at(THIS, ADDRESS) if found[0].in_class and not call.qualifiers else NOTHING
             template = frame.template_arguments(call.function)
             return self.calling.apply(found, items, call.values, this, call.node, None, template)
+        kernels = [
+            function
+            for name in dict.fromkeys(frame.index.stubs.get(call.name, ()))
+            for function in frame.index.resolve(name.rpartition("::")[2], (), count - 1, frame.function)
+        ]
+        if kernels:  # `stub(device, …)` calls what REGISTER_DISPATCH gave it
+            return self.calling.apply(kernels, items[1:], call.values[1:], NOTHING, call.node)
         if frame.types.get(call.name) == "" and len(call.values) == 1:  # T(x) for a template's T
             return call.values[0]
         return None

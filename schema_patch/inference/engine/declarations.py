@@ -7,20 +7,24 @@ import re
 from tree_sitter import Node
 
 from schema_patch.inference.domain.state import Variable
+from schema_patch.inference.domain.summary import MANY
 from schema_patch.inference.domain.values import (
     ARGUMENT,
     ARRAY,
+    LIST,
     NOTHING,
     PACK,
     STATIC,
     VARIABLE,
     Local,
     Value,
+    at,
     constant,
+    element,
     parameter,
 )
 
-from .frame import TENSOR_LIKE, Frame
+from .frame import BOXED, TENSOR_LIKE, Frame
 from .types import Types, bare
 
 SCALARS = frozenset(
@@ -46,10 +50,15 @@ class Declarations:
         """The parameters of the function."""
         state = self.state
         for number, declared in enumerate(self.frame.body.parameters):
+            if self.frame.boxed:
+                self.stack(declared.name if BOXED.search(declared.type) else "")
+                continue
             path = (PACK,) if "..." in declared.type else ()
             value: Value = frozenset({(parameter(number), path, declared.const)})
             pointer = "*" in declared.type
             root = Local(ARGUMENT, number)
+            if not pointer and TENSOR_LIKE.search(declared.type):
+                state.tensors.add(parameter(number))
             variable = Variable(root, declared.type, self.types.class_of(declared.type), const=declared.const)
             if (declared.reference and not pointer) or path:
                 variable.reference = value
@@ -63,6 +72,16 @@ class Declarations:
                     state.heap[root, ()] = value
             if declared.name:
                 state.declare(declared.name, variable)
+
+    def stack(self, name: str) -> None:
+        """The stack of a boxed function, as a list of the operator's arguments."""
+        if name:
+            root = self.state.new(LIST)
+            for number in range(MANY):
+                self.state.heap[root, (element(number),)] = at(parameter(number))
+                self.state.tensors.add(parameter(number))
+            variable = self.state.declare(name, Variable(self.state.new()))
+            self.state.hold((variable.root, ()), at(root))
 
     def declare(
         self, declarator: Node, kind: str, value: Value, node: Node, static: bool = False, cls: str = ""

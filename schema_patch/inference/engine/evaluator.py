@@ -5,6 +5,7 @@ What other parts know how to read, calls, lambdas, statements, they enter in its
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from tree_sitter import Node
@@ -39,6 +40,7 @@ from .memory import Memory
 
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
 ASSIGNED = frozenset("select slice narrow view index t transpose diagonal".split())
+EMPTY = re.compile(r"\bnullopt$|\{\}$")
 PAIR = {"first": 0, "second": 1}
 
 
@@ -52,6 +54,7 @@ class Evaluator:
         own = ((name, getattr(self, name)) for name in dir(self) if name.startswith("of_"))
         self.values: dict[str, Callable[[Node], Value]] = {name[3:]: method for name, method in own}
         self.statements: dict[str, Callable[[Node], None]] = {}
+        self.conditions: dict[Local, Node] = {}  # what variables were declared to be that are true or false
 
     def value(self, node: Node | None) -> Value:
         """The places that an expression stands for, and what they hold."""
@@ -146,8 +149,51 @@ class Evaluator:
     def of_conditional_expression(self, node: Node) -> Value:
         self.value(node.child_by_field_name("condition"))
         decided = self.decided(node)
-        sides = ("consequence", "alternative") if decided is None else ("consequence",) if decided else ("alternative",)
-        return union([self.value(node.child_by_field_name(side)) for side in sides])
+        condition, result = node.child_by_field_name("condition"), NOTHING
+        for side, holds in (("consequence", True), ("alternative", False)):
+            if decided is None or decided is holds:
+                with self.state.without(self.absent(condition, holds)):
+                    result |= self.value(node.child_by_field_name(side))
+        return result
+
+    def absent(self, node: Node | None, holds: bool) -> frozenset[Parameter]:
+        """The optional parameters that are known to be empty where a condition holds, or does not."""
+        node = self.bare(node)
+        if node is None:
+            return frozenset()
+        operator = self.frame.text(found) if (found := node.child_by_field_name("operator")) is not None else ""
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if node.type == "unary_expression" and operator == "!":
+            return self.absent(node.child_by_field_name("argument"), not holds)
+        if operator == ("&&" if holds else "||"):
+            return self.absent(left, holds) | self.absent(right, holds)
+        if operator in ("==", "!=") and right is not None and EMPTY.search(self.frame.text(right)):
+            return self.optional(left) if holds == (operator == "==") else frozenset()
+        function = node.child_by_field_name("function") if node.type == "call_expression" else None
+        if function is not None and function.type == "field_expression":
+            asked = self.frame.names(function.child_by_field_name("field"))[-1:] in (("has_value",), ("defined",))
+            return self.optional(function.child_by_field_name("argument")) if asked and not holds else frozenset()
+        if node.type != "identifier":
+            return frozenset()
+        variable = self.state.find(self.frame.text(node))
+        meant = self.conditions.get(variable.root) if variable else None  # `bool given = x.has_value();`
+        return self.absent(meant, holds) if meant is not None else self.optional(node) if not holds else frozenset()
+
+    def optional(self, node: Node | None) -> frozenset[Parameter]:
+        """The parameter that a name stands for, and nothing else."""
+        node = self.bare(node)
+        variable = self.state.find(self.frame.text(node)) if node is not None and node.type == "identifier" else None
+        if variable is None or not re.search("optional|Tensor", variable.kind):
+            return frozenset()
+        held = variable.reference or self.state.heap.get((variable.root, ()), NOTHING)
+        roots = [root for root, path, _ in held if isinstance(root, Parameter) and not path]
+        return frozenset(roots) if len(held) == 1 else frozenset()
+
+    def bare(self, node: Node | None) -> Node | None:
+        """An expression out of its parentheses."""
+        while node is not None and node.type in ("parenthesized_expression", "condition_clause"):
+            node = node.child_by_field_name("value") or next(iter(arguments(node)), None)
+        return node
 
     def of_cast_expression(self, node: Node) -> Value:
         inner = node.child_by_field_name("value")
@@ -271,6 +317,7 @@ class Evaluator:
         if left.type == "identifier":
             variable = state.find(self.frame.text(left))
             if variable:
+                self.conditions.pop(variable.root, None)
                 if not plainly and variable.reference is None:
                     self.memory.write_in_place(variable, node)
                 state.assign(variable, value, here)

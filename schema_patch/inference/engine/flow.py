@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
 from tree_sitter import Node
 
@@ -19,6 +20,8 @@ from .types import Types, bare
 LOCAL_ALIAS = re.compile(r"using\s+(\w+)\s*=\s*(?:typename\s+)?([\w:]+)")
 ABORTS = re.compile(r"\s*(?:(?:STD_)?TORCH_CHECK\w*\s*\(\s*(?:false|0)\s*[,)]|AT_ERROR\s*\()")
 STATIC = re.compile(r"\b(?:static|thread_local)\b")
+ASKS = re.compile(r"(?:\.|->)(?:has_value|defined|is_cuda|is_xpu|empty)\(\)")
+Asked: TypeAlias = tuple[object, ...]
 PASSED_OVER = frozenset(
     "comment type_definition using_declaration static_assert_declaration template_declaration struct_specifier "
     "class_specifier".split()
@@ -40,6 +43,8 @@ class Flow:
         self.lambdas = lambdas
         self.objects = objects
         self.execute = evaluator.execute
+        self.asked: dict[Asked, dict[Place, tuple[Value, Value, Value]]] = {}
+        """What places held where a condition held, where it did not, and behind both."""
         self.looping = 0
         self.returned: Value = NOTHING
         own = ((name, getattr(self, name)) for name in dir(self) if name.startswith("do_"))
@@ -95,14 +100,41 @@ class Flow:
             self.execute(first if decided else second)
             return
         self.state.scopes.append({})
-        self.execute(node.child_by_field_name("condition"))
-        before = dict(self.state.heap)
-        self.execute(first)
-        after = before if _leaves(first) else self.state.heap
-        self.state.heap = dict(before)
-        self.execute(second)
-        self.meet(after, _leaves(second))
+        condition = node.child_by_field_name("condition")
+        self.execute(condition)
+        asked, turned = self.condition(condition)
+        before, sides = self.state.heap, []
+        for holds, branch in ((True, first), (False, second)):
+            self.state.heap = dict(before)
+            for place, told in self.asked.get(asked, {}).items():
+                if self.state.heap.get(place) is told[2]:  # not assigned since the same was asked
+                    self.state.heap[place] = told[holds is turned]
+            with self.state.without(self.evaluator.absent(condition, holds)):
+                self.execute(branch)
+            sides.append(before if _leaves(branch) and holds else self.state.heap)
+        yes, no = (sides[0], dict(sides[1])) if asked else ({}, {})
+        self.meet(sides[0], _leaves(second))
+        if asked and not _leaves(first) and not _leaves(second):
+            yes, no = (no, yes) if turned else (yes, no)
+            both = self.state.heap
+            self.asked[asked] = {
+                place: (yes.get(place, NOTHING), no.get(place, NOTHING), both[place])
+                for place in both
+                if yes.get(place) is not no.get(place)
+            }
         self.state.scopes.pop()
+
+    def condition(self, node: Node | None) -> tuple[Asked, bool]:
+        """What a condition asks, so that it is known again, and whether it asks for the contrary; () where it is more
+        than names and what they hold."""
+        node, turned = self.evaluator.bare(node), False
+        while node is not None and node.type == "unary_expression" and self.frame.text(node).startswith("!"):
+            node, turned = self.evaluator.bare(node.child_by_field_name("argument")), not turned
+        text = "".join(self.frame.text(node).split()) if node is not None else ""
+        if not text or re.search(r"[(.\[]|->", ASKS.sub("", text)):
+            return (), False
+        found = [variable for name in sorted(set(NAME.findall(text))) if (variable := self.state.find(name))]
+        return (text, *((v.root, self.state.heap.get((v.root, ()))) for v in found)), turned
 
     def loop(self, *nodes: Node | None) -> None:
         self.looping += 1
@@ -190,6 +222,9 @@ class Flow:
             if spots and not any(PERHAPS in path for _, path, _ in found):  # else one element of many
                 found = spots
         self.declarations.declare(declarator, kind, found, node, static, cls)
+        variable = self.state.find(self.frame.text(declarator)) if declarator.type == "identifier" else None
+        if variable and value is not None and bare(kind) in ("bool", "auto"):
+            self.evaluator.conditions[variable.root] = value
 
     def initial(self, kind: str, cls: str, value: Node, node: Node) -> Value:
         """What a variable is made from in parentheses or braces."""

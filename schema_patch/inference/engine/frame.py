@@ -20,6 +20,7 @@ from schema_patch.schemas.inferred import Chain
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
+BOXED = re.compile(r"\bStableIValue\s*\*")  # the stack of a boxed function: its elements are the arguments
 MOST_OVERLOADS = 256  # definitions of one name that are looked into
 Summarise = Callable[[Function, Constants], Summary]
 
@@ -44,6 +45,7 @@ class Frame:
         self.function = self.body.function
         self.path = self.function.path
         self.text = self.body.text
+        self.boxed = any(BOXED.search(declared.type) for declared in self.body.parameters)
         self.types |= dict.fromkeys(self.body.template_types, "")
 
     def here(self, node: Node) -> Chain:
@@ -86,5 +88,7 @@ class Frame:
         root, path, _ = origin
         if not isinstance(root, Parameter) or root.number < 0 or in_data(path):
             return False
+        if self.boxed:
+            return True
         kind = self.body.parameters[root.number].type if root.number < len(self.body.parameters) else ""
         return "*" not in kind and bool(TENSOR_LIKE.search(kind))

@@ -63,6 +63,8 @@ class Library:
     def call(self, call: Named) -> Value | None:
         """What the call gives; None where nothing is known of it."""
         self.calling.run_functors(call.values, call.node)
+        if self.frame.boxed and call.name in ("to", "from") and call.values:  # a tensor and an element of the stack
+            return call.values[-1]
         for rule in (self.writes, self.containers, self.tensors, self.reads):
             found = rule(call)
             if found is not None:

@@ -45,6 +45,7 @@ class Index:
         self.classes: dict[str, list[Class]] = defaultdict(list)
         self.prototypes: dict[str, list[str]] = defaultdict(list)
         self.aliases: dict[str, str] = {}
+        self.stubs: dict[str, list[str]] = defaultdict(list)  # the kernels of a dispatch stub
         self.macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
         for file in files:
             self.by_path[file.path] = file.functions
@@ -56,6 +57,8 @@ class Index:
                 self.classes[kind.name].append(kind)
             for name, parameters in file.prototypes:
                 self.prototypes[name].append(parameters)
+            for name, target in file.stubs:
+                self.stubs[name].append(target)
             for name, target in file.aliases:
                 self.aliases.setdefault(name, target)
             for macro in file.macros:

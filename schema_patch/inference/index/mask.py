@@ -116,8 +116,11 @@ def _dropped(text: str, branches: list[tuple[int, int, str]], end: int, halves: 
         return found
     if len(branches) > 1 and not _balanced(text[slice(*live[0])]):
         halves.add(condition)
-    kept = next((body for body in live if _balanced(text[slice(*body)])), None) if len(branches) == 1 else live[:1]
-    return found + [body for body in live if body != kept and [body] != kept]
+    if len(branches) == 1:
+        kept = next((body for body in live if _balanced(text[slice(*body)])), None)
+    else:  # the longest says most: the others are often stubs
+        kept = max(live, key=lambda body: len("".join(text[slice(*body)].split())), default=None)
+    return found + [body for body in live if body != kept]
 
 
 def _whole(text: str) -> bool:

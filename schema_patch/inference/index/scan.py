@@ -33,6 +33,7 @@ NAME_BEFORE = re.compile(
 )
 OPERATOR = re.compile(r"(?<!\w)operator$")
 WORD = "".join(char for char in map(chr, range(256)) if char.isalnum() or char == "_")
+STUB = re.compile(r"\b\w*REGISTER\w*_DISPATCH\w*\s*\(\s*(\w+)\s*,\s*&?\s*([\w:]+)")
 LONGEST = 20_000  # characters before the brace of a definition
 GROUPS = 8  # parentheses of a declaration that are looked at, from each end
 NO_NAME = frozenset(
@@ -89,6 +90,7 @@ class FileIndex:
     aliases: tuple[tuple[str, str], ...] = ()
     macros: tuple[Macro, ...] = ()
     registers: bool = False  # it may hold a registration block
+    stubs: tuple[tuple[str, str], ...] = ()  # what REGISTER_DISPATCH says: a stub and a kernel of it
 
 
 @dataclass
@@ -107,6 +109,7 @@ def scan(source: bytes, path: str) -> FileIndex:
     return FileIndex(
         path, tuple(scanner.functions), tuple(scanner.classes), tuple(scanner.prototypes),
         (*_aliases(text), *((new, old) for old, new in TYPEDEF.findall(text))), macros, b"LIBRARY" in source,
+        tuple(STUB.findall(text)) if "_DISPATCH" in text else (),
     )  # fmt: skip
 
 

@@ -1,0 +1,120 @@
+"""Which literals of a file make the text of an argument: joined, handed on through constants and wrappers of strings.
+
+Knows how C++ spells a constant string; follows only what this file defines, once, and nothing that is computed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from schema_patch.model import Span
+
+STRINGS = re.compile(r"(?:(?:std|c10|torch)::)*(?:string|string_view|basic_string)")
+GIVERS = frozenset({"c_str", "data", "str"})
+LITERAL = re.compile(rb'(?:u8|[LuU])?(?:R"([^(\s]{0,16})\(.*?\)\1"|"[^"\\\n]*(?:\\.[^"\\\n]*)*")', re.DOTALL)
+CHANGES = rb"\s*(?:\+=|\.\s*(?:append|insert|replace|push_back)\b)"
+DEEPEST = 8  # constants that stand for constants
+
+
+class Unclear(Exception):
+    """The text is not made of literals of this file alone; the argument is what is in the way, as written."""
+
+
+class Texts:
+    """Finds the literals behind the expressions of one file."""
+
+    def __init__(self, source: bytes, root: Node) -> None:
+        self.source = source
+        self.root = root
+        self._defined: dict[bytes, list[Node | Span]] | None = None
+
+    def of(self, node: Node, depth: int = 0) -> Iterator[Span]:
+        """The literals that are the text of an expression, in order. Raises Unclear."""
+        kind = node.type
+        if kind in ("string_literal", "raw_string_literal"):
+            yield Span(node.start_byte, node.end_byte)
+        elif kind == "concatenated_string":
+            for child in node.children:
+                if child.type != "comment":
+                    yield from self.of(child, depth)
+        elif kind == "binary_expression" and self._field(node, "operator") == "+":
+            for side in ("left", "right"):
+                yield from self._inner(node.child_by_field_name(side), node, depth)
+        elif kind in ("parenthesized_expression", "argument_list", "initializer_list"):
+            inside = [child for child in node.named_children if child.type != "comment"]
+            yield from self._inner(inside[0] if len(inside) == 1 else None, node, depth)
+        elif kind == "call_expression":
+            yield from self._call(node, depth)
+        elif kind in ("identifier", "qualified_identifier"):
+            yield from self._constant(node, depth)
+        else:
+            raise Unclear(self._text(node))
+
+    def _call(self, node: Node, depth: int) -> Iterator[Span]:
+        """`std::string("…")`, `text.c_str()`"""
+        function, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+        if function is not None and function.type == "field_expression":
+            if self._field(function, "field") in GIVERS and given is not None and not given.named_children:
+                yield from self._inner(function.child_by_field_name("argument"), node, depth)
+                return
+        elif function is not None and STRINGS.fullmatch(self._text(function)):
+            yield from self._inner(given, node, depth)
+            return
+        raise Unclear(self._text(node))
+
+    def _constant(self, node: Node, depth: int) -> Iterator[Span]:
+        name = self._text(node).rpartition("::")[2].strip().encode("latin-1")
+        found = self._definitions().get(name, [])
+        changed = re.search(rb"\b" + re.escape(name) + CHANGES, self.source)
+        if len(found) != 1 or changed or depth > DEEPEST:
+            raise Unclear(self._text(node))
+        if isinstance(found[0], Span):
+            yield from self._macro(found[0], node)
+        else:
+            yield from self.of(found[0], depth + 1)
+
+    def _macro(self, body: Span, node: Node) -> Iterator[Span]:
+        """A macro whose body is literals and nothing else."""
+        found = list(LITERAL.finditer(self.source, body.start, body.end))
+        rest = LITERAL.sub(b"", self.source[body.start : body.end])
+        if not found or rest.strip(b" \t\r\n\\()"):
+            raise Unclear(self._text(node))
+        for match in found:
+            yield Span(match.start(), match.end())
+
+    def _definitions(self) -> dict[bytes, list[Node | Span]]:
+        """By name, every value that it is given in this file."""
+        if self._defined is None:
+            self._defined = {}
+            todo = [self.root]
+            while todo:
+                node = todo.pop()
+                todo += node.children
+                value: Node | Span | None = None
+                name = None
+                if node.type == "init_declarator":
+                    name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+                elif node.type == "assignment_expression":
+                    name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
+                elif node.type == "preproc_def" and (body := node.child_by_field_name("value")) is not None:
+                    name, value = node.child_by_field_name("name"), Span(body.start_byte, body.end_byte)
+                while name is not None and name.type.endswith("_declarator"):
+                    name = name.child_by_field_name("declarator") or next(iter(name.named_children), None)
+                if name is not None and value is not None:
+                    self._defined.setdefault(self._text(name).encode("latin-1"), []).append(value)
+        return self._defined
+
+    def _inner(self, node: Node | None, outer: Node, depth: int) -> Iterator[Span]:
+        if node is None:
+            raise Unclear(self._text(outer))
+        yield from self.of(node, depth)
+
+    def _field(self, node: Node, name: str) -> str:
+        found = node.child_by_field_name(name)
+        return self._text(found) if found is not None else ""
+
+    def _text(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode("latin-1")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from .score import KINDS, Limits
 

@@ -12,7 +12,7 @@ import msgspec
 
 from esimd_soak.judge import acceptance as accepting
 from esimd_soak.judge.acceptance import Counts
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 BAD = ("collapse", "later positions collapse", "falls with load")
 

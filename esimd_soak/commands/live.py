@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esimd_soak import __version__
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from . import live
 

@@ -24,7 +24,7 @@ from esimd_soak.load.prompts import Prompts
 from esimd_soak.plan import Plan, Server
 from esimd_soak.score import score
 from esimd_soak.store.records import Event, Watched
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 if TYPE_CHECKING:
     import aiohttp

@@ -26,7 +26,7 @@ from esimd_soak.judge.acceptance import Counts, Row
 from esimd_soak.load import client, watch
 from esimd_soak.load.run import Run
 from esimd_soak.store import folder as store
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from esimd_soak.load import watch
-from schema_patch.model import Finding, Location, ToolError
+from esimd_soak.model import Finding, ToolError
 
 from . import stats
 

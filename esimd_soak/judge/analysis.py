@@ -15,7 +15,7 @@ from esimd_soak.load.health import trouble
 from esimd_soak.score import KINDS
 from esimd_soak.store.records import Event
 from esimd_soak.store.table import BIT, Group, Table
-from schema_patch.model import Finding, Location, ToolError
+from esimd_soak.model import Finding, ToolError
 
 from . import acceptance, stats
 from .acceptance import Counts

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from esimd_soak.store.folder import Meta
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from . import stats
 from .analysis import Analysis, Part, percent

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from esimd_soak.score import DEFAULT, Limits, Score, score
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 KEYS = ("text", "generated_text", "output", "response", "content")
 

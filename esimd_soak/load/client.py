@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from esimd_soak.plan import Server
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from . import protocol
 from .protocol import Reply

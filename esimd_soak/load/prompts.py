@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from esimd_soak.plan import Plan
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 WORDS = (
     "a the of to in and is that for it as was with be by on not he his but at are this have from or had an they which "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from esimd_soak.plan import Server, Watch
 from esimd_soak.store.records import Event, Watched
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from .client import headers, now
 

@@ -23,7 +23,7 @@ import msgspec
 
 from esimd_soak import __version__
 from esimd_soak.plan import Plan, digest, plain
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from .records import VERSION, Event, Generation, Watched
 

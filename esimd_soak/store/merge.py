@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from . import folder as store
 from .records import Generation

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from esimd_soak.score import KINDS
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from . import folder as store
 from .folder import Meta

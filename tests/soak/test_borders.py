@@ -17,7 +17,7 @@ from esimd_soak.load.lane import Lane
 from esimd_soak.load.prompts import Prompts, lengths
 from esimd_soak.load.protocol import Reply
 from esimd_soak.plan import Client, Server
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 PACKAGE = Path(esimd_soak.__file__).parent
 EXAMPLES = PACKAGE.parent / "examples" / "soak"

@@ -21,10 +21,10 @@ from esimd_soak.load import client, protocol, watch
 from esimd_soak.load.client import now
 from esimd_soak.load.metrics import Metrics
 from esimd_soak.load.prompts import Prompts
+from esimd_soak.model import ToolError
 from esimd_soak.plan import Plan, Server
 from esimd_soak.score import score
 from esimd_soak.store.records import Event, Watched
-from esimd_soak.model import ToolError
 
 if TYPE_CHECKING:
     import aiohttp

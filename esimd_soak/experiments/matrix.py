@@ -23,10 +23,10 @@ import msgspec
 from esimd_soak import plan
 from esimd_soak.judge import acceptance
 from esimd_soak.judge.acceptance import Counts, Row
-from esimd_soak.load import client, watch
+from esimd_soak.load import client, pages, watch
 from esimd_soak.load.run import Run
-from esimd_soak.store import folder as store
 from esimd_soak.model import ToolError
+from esimd_soak.store import folder as store
 
 CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
@@ -147,9 +147,9 @@ async def around(url: str, workload: Callable[[], Any]) -> Counts | None:
     """The speculative counters' deltas around a workload; None when the server has none, or nothing was drafted."""
     server = plan.Server(url)
     async with client.session(60) as http:
-        before = await watch.fetch(http, server, "/metrics")
+        before = await pages.fetch(http, server, "/metrics")
         await workload()
-        after = await watch.fetch(http, server, "/metrics")
+        after = await pages.fetch(http, server, "/metrics")
     if before is None or after is None:
         raise ToolError("no /metrics page: the acceptance counters cannot be read", url)
     values = watch.deltas(watch.counters(before), watch.counters(after))

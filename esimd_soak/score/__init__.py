@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from . import alphabets, layout, repeats, salad
 
 KINDS = ("run", "cycle", "entropy", "salad", "encoding", "script", "nan", "empty")
+SHORT = layout.SHORT
 WHOLE = 2**16
 """Characters. Of a longer text the longest run is measured in all of it, everything else in the last so many."""
 
@@ -55,17 +56,17 @@ class Limits:
             raise ValueError(f"rule: expected measures or origin, found {self.rule}")
 
     def scaled(self, tokens: int) -> Limits:
-        """These limits for answers of at most `tokens` tokens, of which each may be one character."""
-        part = min(1.0, tokens / 2 / self.run)
-        return Limits(
-            max(1, int(self.run * part)),
-            max(2, int(self.cycle * part)),
-            self.copies,
-            self.period,
-            self.entropy,
-            self.tail,
-            self.rule,
-        )
+        """These limits for answers of at most `tokens` tokens, of which each may be one character.
+
+        A run must fill half of such an answer, or `SHORT` characters, or all of a shorter one.
+        """
+        run = min(self.run, max(tokens // 2, min(tokens, SHORT)))
+        return replace(self, run=run, cycle=min(self.cycle, self.cycle * run // self.run))
+
+    @property
+    def at_end(self) -> int:
+        """Characters: a run that the text ends in counts from here on; a shorter text that was cut cannot be judged."""
+        return layout.at_end(self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +133,7 @@ def score(
     return Score(run, char, period, cycle, round(bits, 3), round(ratio, 2), told, kinds, why)
 
 
-def _judged(
-    text: str, limits: Limits, bits: float, shares: dict[str, float], prompt: str | None
-) -> dict[str, str]:
+def _judged(text: str, limits: Limits, bits: float, shares: dict[str, float], prompt: str | None) -> dict[str, str]:
     """The kinds that the measures show, each with its reason."""
     reasons = {
         "run": layout.run(text, limits.run),

@@ -44,7 +44,9 @@ def script(char: str) -> str:
     first = unicodedata.name(char, "").split(" ", 1)[0]
     if first in _CJK:
         return "CJK"
-    return "" if first in ("MODIFIER", "MICRO", "MATHEMATICAL", "SUPERSCRIPT", "FEMININE", "MASCULINE") else first.title()
+    return (
+        "" if first in ("MODIFIER", "MICRO", "MATHEMATICAL", "SUPERSCRIPT", "FEMININE", "MASCULINE") else first.title()
+    )
 
 
 def shares(text: str) -> dict[str, float]:

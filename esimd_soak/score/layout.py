@@ -13,6 +13,8 @@ import zlib
 from . import repeats
 
 RULER = frozenset("-=_*~#.+·•─━═│┃|╌┄░▒▓█▁▔—– \t>/\\")
+SHORT = 24
+"""Characters: no run in honest text that ends with it is so long."""
 WIDE = 200
 """Characters: no ruler, bar or row of digits in honest text is longer."""
 LINE = 120
@@ -20,6 +22,8 @@ LINE = 120
 LONG_COPY = 400
 """A passage of so many characters is not said twice, word for word and at once."""
 MANY_ROWS = 512
+MEASURABLE = 96
+"""Characters, below which agreement may be chance."""
 NOISY, SAID_AGAIN = 0.6, 0.6
 """Honest prose agrees with itself a period later in up to 0.3 of its characters, a song in 0.5; and repeats up to 0.4
 of its word triples."""
@@ -31,10 +35,15 @@ _LAID_OUT = re.compile(r"[\d\n|]")
 _CLOSERS = "\"'`)]}>.。 \n"
 
 
+def at_end(limit: int) -> int:
+    """The limit of a run where the text ends in it: half the other, since it is what a collapse near the end leaves."""
+    return max(limit // 2, min(limit, SHORT))
+
+
 def run(text: str, limit: int) -> str:
     """Why a run of one character is no layout."""
     body = text.rstrip()
-    if len(text) - len(body) >= max(1, limit // 2):
+    if len(text) - len(body) >= at_end(limit):
         return f"ends in {len(text) - len(body)} spaces or line ends"
     if body and (why := _run_at_end(body, limit)):
         return why
@@ -50,7 +59,7 @@ def _run_at_end(body: str, limit: int) -> str:
     char = body[-1]
     length = len(body) - len(body.rstrip(char))
     number = char.isdigit() and body[-length - 1 :][:1] in "0123456789.x,"
-    if length < (limit if number else max(1, limit // 2)):
+    if length < (limit if number else at_end(limit)):
         return ""
     whole_line = length == len(body) or body[-length - 1] == "\n"
     blank = char in "_." and length <= limit
@@ -93,7 +102,11 @@ def _loops_at_end(text: str, distance: int, length: int, limit: int, copies: int
         return short or (length >= limit and times >= copies) or length - distance >= LONG_COPY
     if times < copies:
         return False
-    if RULER.issuperset(unit) and length <= WIDE and ("\n" + text)[: len(text) - length + 1].endswith(("\n", "\n|", "\n+")):
+    if (
+        RULER.issuperset(unit)
+        and length <= WIDE
+        and ("\n" + text)[: len(text) - length + 1].endswith(("\n", "\n|", "\n+"))
+    ):
         return False
     rows = "|" in unit or ("\n" in unit and re.search(r"\d", unit))
     return length >= (MANY_ROWS if rows else limit // 2)
@@ -101,6 +114,8 @@ def _loops_at_end(text: str, distance: int, length: int, limit: int, copies: int
 
 def _nearly(text: str, limit: int) -> str:
     """A loop with noise in it: the last characters agree with those a period before, or the same words come again."""
+    if limit < MEASURABLE:
+        return ""
     for size in {min(len(text), part * limit) for part in (1, 2, 8)}:
         tail = text[-size:]
         if size < limit * 5 // 8 or _ratio(tail) < (COMPRESSED if size <= limit else 1.4 * COMPRESSED):

@@ -70,7 +70,9 @@ def _mixed(text: str) -> str:
         return ""
     words = re.findall(r"[^\W\d_]{2,}", text)
     mixed = [word for word in words if len({script(char) for char in word} - {"", "CJK"}) > 1 and len(word) > 2]
-    return f"{len(mixed)} words of mixed alphabets, such as {mixed[0]!r}" if len(mixed) >= max(4, len(words) // 12) else ""
+    return (
+        f"{len(mixed)} words of mixed alphabets, such as {mixed[0]!r}" if len(mixed) >= max(4, len(words) // 12) else ""
+    )
 
 
 def _unclosed(text: str) -> str:
@@ -88,7 +90,9 @@ def _unclosed(text: str) -> str:
                 wrong += 1
     if closing < 4 or wrong < 0.6 * closing:
         return ""
-    ran_on = len(re.findall(r"[a-z][A-Z]|[A-Za-z][^\w\s.,;:!?'\"()\-’/]|[^\w\s.,;:!?'\"(\[{\-‘*_`$#@&<]\s?[A-Za-z]", text))
+    ran_on = len(
+        re.findall(r"[a-z][A-Z]|[A-Za-z][^\w\s.,;:!?'\"()\-’/]|[^\w\s.,;:!?'\"(\[{\-‘*_`$#@&<]\s?[A-Za-z]", text)
+    )
     return f"{wrong} of {closing} closing brackets close nothing" if ran_on >= len(text) / 40 else ""
 
 
@@ -102,4 +106,3 @@ def _wordy(text: str) -> str:
         return ""
     everyday = sum(word.lower() in _EVERYDAY for word in plain) / len(plain)
     return f"{len(plain)} words without a mark, {everyday:.0%} of them everyday words," if everyday < 0.06 else ""
-

@@ -169,10 +169,14 @@ def make(document: dict[str, Any], where: str) -> Plan:
     return msgspec.structs.replace(plan, limits=Limits(**{**asdict(plan.limits), **kept}))
 
 
+def base(url: str) -> tuple[str, str]:
+    """(the base of the API, the path after /v1): what people copy from a client ends in /v1 or in the whole path."""
+    found = re.fullmatch(r"(.*?)/*(?:/v1)?(?:/(chat/completions|completions|models))?/*", url.strip())
+    return (found[1], found[2] or "") if found else (url, "")
+
+
 def _server(server: Server) -> Server:
-    """The URL as the base of the API: what people copy from a client's settings ends in /v1 or in the whole path."""
-    found = re.fullmatch(r"(.*?)/*(?:/v1)?(?:/(chat/completions|completions|models))?/*", server.url.strip())
-    url, path = (found[1], found[2] or "") if found else (server.url, "")
+    url, path = base(server.url)
     name = server.name or url.split("//")[-1]
     api = "chat" if path.startswith("chat") else server.api
     return msgspec.structs.replace(server, name=name, card=server.card or name, url=url, api=api)

@@ -91,6 +91,8 @@ class Part:
     servers: int
     sent: int
     """Requests that were answered, or should have been; warm-up left out."""
+    partial: int
+    """Of those that are not whole, so many were judged by what had come."""
     judged: float
     """The share of them of which something can be said."""
     collapses: Rate | None
@@ -145,9 +147,8 @@ def part(
     good = joined["judged"]
     bad = ((joined["kinds"] & sum(BIT[kind] for kind in counted)) != 0) & good
     judged = int(good.sum())
-    spread = (
-        clusters.spread(clusters.join([clusters.cut(sequence(group, counted)) for group in groups])) if judged else None
-    )
+    blocks = [clusters.cut(sequence(group, counted)) for group in groups if group.judged.any()]
+    spread = clusters.spread(clusters.join(blocks)) if judged else None
     counts: Counter[int] = Counter()
     for group in groups:
         counts.update(group.gaps)
@@ -158,6 +159,7 @@ def part(
         card=groups[0].card,
         servers=len(groups),
         sent=len(end),
+        partial=int((good & ~joined["whole"]).sum()),
         judged=judged / len(end) if len(end) else 0.0,
         collapses=rate(int(bad.sum()), judged, spread) if judged else None,
         kinds={k: rate(int(((joined["kinds"] & BIT[k]) != 0)[good].sum()), judged) for k in KINDS} if judged else {},

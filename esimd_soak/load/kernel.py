@@ -1,4 +1,4 @@
-"""Reads the kernel log, or what another command prints, for a line that says that a device is lost. Knows a child process."""
+"""Reads the kernel log, or what another command prints, for a line that says that a device is lost. Knows a process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
 from esimd_soak.model import ToolError
@@ -20,7 +20,7 @@ LONGEST = 2**20  # bytes of a line; the rest of it is not searched
 async def log(
     watch: Watch,
     servers: Sequence[Server],
-    lost: Callable[[Server, str], Awaitable[None]],
+    lost: Callable[[Server, str], None],
     ended: Callable[[str], None],
 ) -> None:
     """Runs the plan's command and reads its lines; a line that matches loses the card whose `pci` it names.
@@ -42,12 +42,10 @@ async def log(
             if match := pattern.search(text):
                 named = [target for target in servers if target.pci and target.pci in text]
                 for target in named or servers:
-                    await lost(target, text[max(0, match.start() - 200) : match.end() + 100])
+                    lost(target, text[max(0, match.start() - 200) : match.end() + 100])
         if code := await process.wait():
             raise ToolError(f"the command that watches the kernel log ended with {code}: {watch.command}")
-        ended(
-            f"the command that watches the kernel log ended by itself, and nothing was watched after it: {watch.command}"
-        )
+        ended(f"the command that watches the kernel log ended by itself; nothing was watched after it: {watch.command}")
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):

@@ -104,7 +104,7 @@ class Run:
         self.interrupted = True
         self.stop("interrupted")
 
-    async def lost(self, server: Server, why: str) -> None:
+    def lost(self, server: Server, why: str) -> None:
         """Stops every server on the card, says what was in flight, and gives that a while to end."""
         hit = [
             sender
@@ -120,8 +120,7 @@ class Run:
             asyncio.get_running_loop().call_later(self.plan.watch.grace, sender.cancel)
 
     def _device_lost(self, lane: Lane, why: str) -> None:
-        task = asyncio.ensure_future(self.lost(lane.server, why))
-        task.add_done_callback(lambda done: done.result())
+        self.lost(lane.server, why)
 
     def _judged(self, lane: Lane, found: Outcome) -> None:
         if self._counting.intersection(found.kinds):

@@ -91,13 +91,13 @@ class Score:
         return not self.kinds
 
     def words(self) -> str:
-        """Every measure in one line, the reason first."""
-        told = [self.why] if self.why else []
-        told.append(f"longest run {self.run} of {self.char!r}")
+        """Every measure in one line, and the reason."""
+        told = [f"longest run {self.run} of {self.char!r}"]
         if self.cycle:
             told.append(f"period {self.period} over {self.cycle} characters")
         told.append(f"entropy {self.entropy:.2f} bits, compressed {self.ratio:.1f} times")
-        return ", ".join(told) + (f", {self.scripts}" if self.scripts else "")
+        told += [self.scripts] if self.scripts else []
+        return ", ".join(told) + (f"; {self.why}" if self.why else "")
 
 
 DEFAULT = Limits()
@@ -121,10 +121,10 @@ def score(
             found["run"] = f"{run} times {char!r}"
     elif text.strip():
         found = _judged(text, limits, bits, shares, prompt)
+    else:
+        found = {"empty": "no text"} | ({"run": f"nothing but {len(text)} blanks"} if run >= limits.run else {})
     if logprobs is not None and any_nan(logprobs):
         found["nan"] = "a log-probability is NaN"
-    if not text.strip() and len(text) < limits.run and limits.rule != "origin":
-        found["empty"] = "no text"
     data = text.encode("utf-8", "replace")
     ratio = len(data) / len(zlib.compress(data)) if data else 1.0
     kinds = tuple(kind for kind in KINDS if kind in found)

@@ -120,7 +120,7 @@ def _nearly(text: str, limit: int) -> str:
         tail = text[-size:]
         if size < limit * 5 // 8 or _ratio(tail) < (COMPRESSED if size <= limit else 1.4 * COMPRESSED):
             continue  # honest prose, in which the search would find nothing
-        if _drawn(tail) > 0.2 or len(_DATA.findall(tail)) > 4:
+        if _drawn(tail) > 0.2 or len(_DATA.findall(tail)) > 4 or max(map(tail.count, set(tail))) > size / 2:
             continue
         share, period = repeats.agreement(tail, min(len(tail) // 3, LONG_COPY))
         if share >= NOISY and period > 1:

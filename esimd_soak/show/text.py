@@ -144,10 +144,11 @@ def _parts(parts: Sequence[Part]) -> list[str]:
 def _errors(parts: Sequence[Part]) -> list[str]:
     told = [
         f"  {name(part)}: {', '.join(f'{kind} {count:,}' for kind, count in sorted(part.errors.items()))}"
+        + (f"; {part.partial:,} of these judged by what had come" if part.partial else "")
         for part in parts
         if part.errors
     ]
-    return ["", "not whole; in no rate, unless judged by what came", *told] if told else []
+    return ["", "not whole, or not to be judged", *told] if told else []
 
 
 def name(part: Part) -> str:

@@ -185,7 +185,7 @@ def _read_run(table: Table, folder: Path, run: str) -> None:
         columns[row.server].add(row, codes[row.kinds])
         if why := row.error or row.unjudged:
             counts = table.errors.setdefault((run, row.server), {})
-            kind = why.split(":")[0] + (", judged by what came" if row.partial else "")
+            kind = why.split(":")[0]
             counts[kind] = counts.get(kind, 0) + 1
     table.groups += [column.group(run, server) for server, column in sorted(columns.items())]
 

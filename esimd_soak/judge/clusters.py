@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 BLOCKS = 40
 """Of an arm. More, and bursts cross their edges; fewer, and the variance between them is a guess."""
-SHORTEST = 5
-"""Generations in a block: an arm of fewer than 200 has fewer blocks."""
+SHORTEST, FEWEST = 5, 8
+"""Generations in a block: an arm of fewer than 200 has fewer blocks, one of fewer than 40 shorter ones."""
 DEALS = 9999
 
 
@@ -68,10 +68,14 @@ def cut(bad: Any, blocks: int = 0) -> Blocks:
     import numpy as np
 
     values = np.asarray(bad, dtype=np.int64)
-    number = blocks or min(BLOCKS, max(2, len(values) // SHORTEST))
+    number = min(blocks, max(1, len(values))) or _number(len(values))
     edges = np.arange(number + 1) * len(values) // number
     edges = np.unique(edges)
     return Blocks(np.add.reduceat(values, edges[:-1]) if len(values) else values, np.diff(edges))
+
+
+def _number(generations: int) -> int:
+    return max(1, min(BLOCKS, max(FEWEST, generations // SHORTEST), generations))
 
 
 def join(parts: Sequence[Blocks]) -> Blocks:
@@ -157,7 +161,7 @@ def _chain(arm: dict[str, Any]) -> Any:
 def _pair(a: Any, b: Any) -> tuple[Blocks, Blocks]:
     """Blocks of one length: as long as make `BLOCKS` of the shorter arm."""
     shorter = min(len(a), len(b))
-    length = max(1, -(-shorter // min(BLOCKS, max(2, shorter // SHORTEST))))
+    length = max(1, -(-shorter // _number(shorter)))
     return cut(a, max(2, round(len(a) / length))), cut(b, max(2, round(len(b) / length)))
 
 

@@ -94,7 +94,7 @@ class Part:
     partial: int
     """Of those that are not whole, so many were judged by what had come."""
     judged: float
-    """The share of them of which something can be said."""
+    """The share of them of which the verdict can be said: whole ones, and any that collapsed as far as they came."""
     collapses: Rate | None
     """None: nothing was judged."""
     kinds: dict[str, Rate]
@@ -160,7 +160,7 @@ def part(
         servers=len(groups),
         sent=len(end),
         partial=int((good & ~joined["whole"]).sum()),
-        judged=judged / len(end) if len(end) else 0.0,
+        judged=float((good & (joined["whole"] | bad)).mean()) if len(end) else 0.0,
         collapses=rate(int(bad.sum()), judged, spread) if judged else None,
         kinds={k: rate(int(((joined["kinds"] & BIT[k]) != 0)[good].sum()), judged) for k in KINDS} if judged else {},
         errors=errors,

@@ -68,11 +68,11 @@ async def generate(
             async for chunk in response.content.iter_any():
                 if not data and chunk.startswith(b"data:"):  # a stream under another name
                     stream = stream or protocol.Stream(reply)
-                if stream is not None and reply.status == 200:
+                if stream is not None and reply.served:
                     stream.feed(chunk, now())
                 else:
                     data += chunk
-            if stream is not None and reply.status == 200:
+            if stream is not None and reply.served:
                 stream.end(now())
             else:
                 protocol.take_body(reply, bytes(data))
@@ -86,7 +86,7 @@ async def generate(
         reply.error = f"cut: after {reply.pieces} pieces: {error}"
     except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
         reply.error = f"protocol: {clean(str(error))}"
-    if reply.error and data and not reply.parts and reply.status == 200:
+    if reply.error and data and not reply.parts and reply.served:
         protocol.salvage(reply, bytes(data))
     reply.end = now()
     return reply

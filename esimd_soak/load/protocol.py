@@ -67,6 +67,10 @@ class Reply:
         return max(1, len({index for index, _ in self.parts}))
 
     @property
+    def served(self) -> bool:
+        return 200 <= self.status < 300 and self.status != 204
+
+    @property
     def busy(self) -> bool:
         return self.status in BUSY
 
@@ -103,7 +107,7 @@ def request(plan: Plan, server: Server, model: str, prompt: Prompt, n: int) -> b
 
 def take_body(reply: Reply, data: bytes) -> None:
     """A whole, unstreamed answer, or the body of an error."""
-    if reply.status != 200:
+    if not reply.served:
         reply.error = f"http {reply.status}: {_reason(data)}"
         reply.nan = NOT_JSON_COMPLIANT.encode() in data
         return

@@ -140,7 +140,7 @@ def _speeds(found: Analysis) -> str:
         for words, values in (("latency", one.latency), ("TTFT", one.ttft), ("TPOT", one.tpot), ("ITL", one.itl)):
             if values:
                 numbers = (values.mean, values.p50, values.p90, values.p95, values.p99)
-                rows.append(["", words, *(f"{1000 * number:.3g}" for number in numbers)])
+                rows.append(["", words, *(text.ms(number) for number in numbers)])
         rows += [["", line] for line in text.speed(one) if line.startswith("goodput")]
     return _table(head, rows)
 

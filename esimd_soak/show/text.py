@@ -82,7 +82,7 @@ def summary(found: Analysis) -> str:
 
 
 def speed(found: Speed) -> list[str]:
-    """Seconds where they are long, milliseconds where they are short."""
+    """Throughput, and each time with its percentiles in milliseconds."""
     lines = [
         f"{found.requests_per_second:.3g} requests/s, {found.tokens_per_second:,.0f} tok/s, {found.seconds:,.0f} s of load"
     ]
@@ -103,8 +103,13 @@ def speed(found: Speed) -> list[str]:
 
 
 def times(one: Times) -> str:
-    values = [f"{1000 * value:.3g}" for value in (one.mean, one.p50, one.p90, one.p95, one.p99)]
+    values = [ms(value) for value in (one.mean, one.p50, one.p90, one.p95, one.p99)]
     return f"{values[0]} ms; {' / '.join(values[1:])} ms"
+
+
+def ms(seconds: float) -> str:
+    """Milliseconds with three digits that count."""
+    return f"{1000 * seconds:,.0f}" if seconds >= 0.1 else f"{1000 * seconds:.3g}"
 
 
 def clusters(part: Part) -> str:

@@ -15,10 +15,6 @@ import msgspec
 
 from esimd_soak.model import ToolError
 
-LATER = {"looks": 1, "kinds": []}
-"""Fields that came later: at these values they are not in the hash, so that older registrations stay sealed."""
-
-
 class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What will be compared, said before it is measured."""
 

@@ -299,6 +299,8 @@ def dispatch(argv: Sequence[str] | None) -> int:
         return 2
     except click.Abort:
         raise KeyboardInterrupt from None
+    except SystemExit:  # what click makes of a reader that has gone
+        raise BrokenPipeError from None
 
 
 def _table(runs: Sequence[Path], kinds: str) -> tuple[Table, Analysis]:

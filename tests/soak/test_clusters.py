@@ -1,31 +1,27 @@
 """Bursts: intervals that cover, a test that is false as often as it says, looks that cost nothing; by simulation.
 
 Seeds are fixed, and each bound leaves room for the error of the simulation (three of its standard deviations). More
-repetitions: `make soak-simulation`.
+repeats: `make soak-simulation`.
 """
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import recorded
+from bursts import arm, simulate
 from running import Soak
 
 from esimd_soak.judge import clusters, looks, stats
 from esimd_soak.judge.clusters import Blocks
 
-REPEATS = int(os.environ.get("SOAK_REPEATS", "250"))
-RATE = 0.0025
+REPEATS = 250
 BURSTS = (1, 2, 4, 8, 16)
 
 
-def arm(random: np.random.Generator, n: int, mean: float, rate: float = RATE) -> np.ndarray:
-    """`n` generations, of which a share `rate` collapses in bursts of 1 + Poisson(mean - 1) neighbours."""
-    found = np.zeros(n, bool)
-    for start in random.integers(0, n, random.poisson(n * rate / mean)):
-        found[start : start + 1 + random.poisson(mean - 1)] = True
-    return found
+@pytest.fixture(autouse=True)
+def few_deals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "DEALS", 499)
 
 
 def error(share: float) -> float:
@@ -34,41 +30,24 @@ def error(share: float) -> float:
 
 
 @pytest.mark.parametrize("mean", BURSTS)
-def test_intervals_cover_and_identical_arms_are_seldom_called_different(
-    mean: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_intervals_cover_and_identical_arms_are_seldom_called_different(mean: int) -> None:
     """At the size of the origin's longest run, where there are ten bursts of 16; fewer say nothing to anybody."""
-    monkeypatch.setattr(clusters, "DEALS", 499)
-    random = np.random.default_rng(mean)
-    n, inside, around_zero, false, naive = 61248, 0, 0, 0, 0
-    for _ in range(REPEATS):
-        a, b = arm(random, n, mean), arm(random, n, mean)
-        interval = clusters.spread(clusters.cut(a)).interval
-        inside += interval.low <= RATE <= interval.high
-        found = clusters.contrast({"": a}, {"": b})
-        false += found.p < 0.05
-        around_zero += found.difference_interval.low <= 0 <= found.difference_interval.high
-        exact = stats.clopper_pearson(int(a.sum()), n)
-        naive += exact.low <= RATE <= exact.high
-    assert inside / REPEATS >= 0.95 - error(0.95)
-    assert around_zero / REPEATS >= 0.95 - error(0.95)
-    assert false / REPEATS <= 0.05 + error(0.05)
+    found = simulate(61248, mean, REPEATS)
+    assert found.coverage >= 0.95 - error(0.95)
+    assert found.around_zero >= 0.95 - error(0.95)
+    assert found.false <= 0.05 + error(0.05)
     if mean >= 4:
-        assert naive / REPEATS < 0.75, "what was wrong before is no longer simulated"
+        assert found.exact < 0.75, "what was wrong before is no longer simulated"
+        assert found.z > 0.2
 
 
 @pytest.mark.parametrize(("mean", "n"), [(4, 13000), (16, 13000), (8, 2000)])
-def test_few_bursts_make_no_difference_either(mean: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "DEALS", 499)
-    random = np.random.default_rng(100 + mean)
-    pairs = [(arm(random, n, mean), arm(random, n, mean)) for _ in range(REPEATS)]
-    false = sum(clusters.contrast({"": a}, {"": b}).p < 0.05 for a, b in pairs)
-    assert false / REPEATS <= 0.05 + error(0.05)
+def test_few_bursts_make_no_difference_either(mean: int, n: int) -> None:
+    assert simulate(n, mean, REPEATS).false <= 0.05 + error(0.05)
 
 
 @pytest.mark.parametrize("mean", [1, 4])
-def test_the_power_is_the_one_that_power_promises(mean: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "DEALS", 499)
+def test_the_power_is_the_one_that_power_promises(mean: int) -> None:
     random = np.random.default_rng(200 + mean)
     n = int(stats.sample_size(0.005, 2.0) * clusters.burst_effect(mean))
     found = sum(
@@ -129,8 +108,7 @@ def test_levels_of_looks_are_those_of_the_literature() -> None:
 
 
 @pytest.mark.parametrize("mean", [1, 4])
-def test_looking_costs_nothing_when_it_was_registered(mean: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "DEALS", 499)
+def test_looking_costs_nothing_when_it_was_registered(mean: int) -> None:
     random = np.random.default_rng(300 + mean)
     levels, n = looks.levels(0.05, 4), 40000
     spending = peeking = 0

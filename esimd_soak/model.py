@@ -21,7 +21,7 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with what was measured: `code` names the kind, `where` the run or file, `server` whose."""
+    """What is wrong with what was measured: `code` names the kind, `where` the run or file, `server` whose."""
 
     code: str
     where: str

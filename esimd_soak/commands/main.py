@@ -87,8 +87,8 @@ def score(files: tuple[str, ...], run: int, rule: Any, plain: bool, form: str) -
                     errors.append(ToolError("no generation found in it", name))
         except ToolError as error:
             errors.append(error)
-    for error in errors:
-        click.echo(str(error), err=True)
+    for trouble in errors:
+        click.echo(str(trouble), err=True)
     if not total:
         click.echo("nothing measured: no generation found", err=True)
         return 2

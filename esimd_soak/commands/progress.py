@@ -1,4 +1,4 @@
-"""How far a run is: one line that is drawn again on a terminal, a line every half minute elsewhere. Writes to stderr."""
+"""How far a run is: a line that is drawn again on a terminal, one every half minute elsewhere. Writes to stderr."""
 
 from __future__ import annotations
 

@@ -138,7 +138,9 @@ def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> Row:
         )
         bench, _ = decode(result.read_bytes()) if result.exists() else ({}, "")
         bench = bench if isinstance(bench, dict) else {}
-        return Row(letter, mode.name, _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput")), counts)
+        return Row(
+            letter, mode.name, _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput")), counts
+        )
     made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
     soak = Run(made, place / "run")
     counts = asyncio.run(around(matrix.url, soak.go))

@@ -83,7 +83,8 @@ def of_counters(values: dict[str, float]) -> Counts:
     prefix = f"{PREFIX}accepted_tokens_per_pos["
     places = {key[len(prefix) : -1]: value for key, value in values.items() if key.startswith(prefix)}
     found = sorted((int(place), value) for place, value in places.items() if place.isdecimal())
-    return Counts(*(round(values[name]) for name in names), tuple(value for _, value in found))
+    drafts, tokens, accepted = (round(values[name]) for name in names)
+    return Counts(drafts, tokens, accepted, tuple(value for _, value in found))
 
 
 def _of_averages(values: dict[str, float]) -> Counts:
@@ -201,8 +202,8 @@ def read(text: str, before: str = "") -> list[Counts]:
         after = watch.counters(text)
         return [of_counters(watch.deltas(watch.counters(before), after) if before else after)]
     raise ToolError(
-        "expected a `vllm bench serve` result or console output, a log of vLLM or llama.cpp, or a /metrics page of vLLM "
-        "or sglang; found nothing about speculative decoding in it"
+        "expected a `vllm bench serve` result or console output, a log of vLLM or llama.cpp, or a /metrics page of "
+        "vLLM or sglang; found nothing about speculative decoding in it"
     )
 
 

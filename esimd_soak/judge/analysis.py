@@ -155,15 +155,15 @@ def _troubles(table: Table) -> list[str]:
 
 def _missing(table: Table, servers: list[Part]) -> list[str]:
     found = []
-    for part in servers:
-        least = table.plan(part.run).get("judged", 0.0)
-        if part.judged < least:
-            told = ", ".join(f"{kind} {count:,}" for kind, count in sorted(part.errors.items()))
+    for one in servers:
+        least = table.plan(one.run).get("judged", 0.0)
+        if one.judged < least:
+            told = ", ".join(f"{kind} {count:,}" for kind, count in sorted(one.errors.items()))
             found.append(
-                f"{part.run} / {part.name}: {part.judged:.1%} of {part.sent:,} requests could be judged, "
+                f"{one.run} / {one.name}: {one.judged:.1%} of {one.sent:,} requests could be judged, "
                 f"{least:.0%} are wanted ({told})"
             )
-    seen = {(part.run, part.name) for part in servers}
+    seen = {(one.run, one.name) for one in servers}
     for run, meta in zip(table.names, table.metas, strict=True):
         absent = [s["name"] for s in meta.plan.get("server", []) if (run, s["name"]) not in seen]
         found += [f"{run} / {name}: no request was answered" for name in absent]
@@ -174,7 +174,7 @@ def _departed(table: Table, servers: list[Part], counted: tuple[str, ...]) -> li
     found = []
     for run, meta in zip(table.names, table.metas, strict=True):
         if registered := registration.of(meta.registration):
-            sent = sum(part.sent for part in servers if part.run == run)
+            sent = sum(one.sent for one in servers if one.run == run)
             found += registration.departures(registered, meta.name, sent, meta.plan, counted)
     return found
 

@@ -1,8 +1,9 @@
 """Looking at a comparison before its end, without raising the chance of a false difference. Pure.
 
 Group sequential test with the alpha-spending function of O'Brien-Fleming shape (Lan and DeMets, Biometrika 70, 1983):
-on each side, after a share t of the data, `2 - 2 Φ(z / √t)` is spent, where z is the value that a quarter of alpha lies
-beyond. The boundary of each look follows by recursive integration (Armitage, McPherson and Rowe, JRSS A 132, 1969) over the looks before.
+on each side, after a share t of the data, `2 - 2 Φ(z / √t)` is spent, where z is the value that a quarter of alpha
+lies beyond. The boundary of each look follows by recursive integration (Armitage, McPherson and Rowe, JRSS A 132,
+1969) over the looks before.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import msgspec
 
 from esimd_soak.model import ToolError
 
+
 class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What will be compared, said before it is measured."""
 

@@ -18,7 +18,7 @@ def bucket(seconds: float) -> int:
 
 def seconds(bucket: int) -> float:
     """The middle of a bucket."""
-    return BASE * GROWTH ** (bucket + 0.5)
+    return BASE * math.exp(_LOG * (bucket + 0.5))
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float:

@@ -2,8 +2,8 @@
 
 A generation is judged when it has text that the score can say something about. A reply that was cut, timed out or was
 withdrawn is judged by what arrived, for engines die in such moments; a text that was cut before any limit could be
-reached, or that a filter withheld, is not judged and counts in no rate. A tool call and a refusal are answers, not empty
-ones; the answers of one reply, and its thinking and speaking, are scored apart.
+reached, or that a filter withheld, is not judged and counts in no rate. A tool call and a refusal are answers, not
+empty ones; the answers of one reply, and its thinking and speaking, are scored apart.
 """
 
 from __future__ import annotations

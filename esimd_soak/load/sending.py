@@ -29,7 +29,7 @@ Add = Callable[[Generation | Event], None]
 
 
 class Sender:
-    """Loads one lane. `judged` is told each outcome that is not of the warm-up; `lost` that the device said it is gone."""
+    """Loads one lane. `judged` is told each outcome outside the warm-up, `lost` that the device said it is gone."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from esimd_soak.store.records import Event
 
 @dataclass(slots=True)
 class Sessions:
-    """From each session's beginning to the last sign of it; times at which the client itself stood still are no load."""
+    """From each session's beginning to the last sign of it; times at which the client stood still are no load."""
 
     began: list[float] = field(default_factory=list)
     last: list[float] = field(default_factory=list)

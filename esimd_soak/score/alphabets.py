@@ -13,7 +13,7 @@ from functools import lru_cache
 
 NAMED = {
     "Cyrillic": "russian ukrainian bulgarian serbian belarusian macedonian kazakh mongolian cyrillic русск украин",
-    "CJK": "chinese mandarin cantonese japanese korean hanzi kanji kana hangul hiragana katakana 中文 汉语 日本語 한국어",
+    "CJK": "chinese mandarin cantonese japanese korean hanzi kanji kana hangul hiragana katakana 中文 日本語 한국어",
     "Greek": "greek greece alphabet",
     "Arabic": "arabic persian farsi urdu quran islam",
     "Hebrew": "hebrew yiddish",
@@ -62,7 +62,7 @@ def shares(text: str) -> dict[str, float]:
 
 
 def unexpected(text: str, found: dict[str, float], prompt: str | None) -> str:
-    """An alphabet that the prompt neither uses nor names; without a prompt, one that a sentence slips into and stays."""
+    """An alphabet that the prompt neither uses nor names; without a prompt, one that a sentence slips into for good."""
     if set(found) <= {"Latin"}:
         return ""
     if prompt is None or not prompt.strip():

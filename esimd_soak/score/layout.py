@@ -1,8 +1,8 @@
 """Repetition that is a loop, told from repetition that is layout. Knows shapes of text; no server and no prompt.
 
-A repetition that still goes on where the text ends is a loop. One that ends, and after which the text goes on, is layout
-when it is made of what rulers, tables and numbers are made of; a repetition of words is a loop wherever it stands, once
-it is long enough. Each function gives its reason in words, or nothing.
+A repetition that still goes on where the text ends is a loop. One that ends, and after which the text goes on, is
+layout when it is made of what rulers, tables and numbers are made of; a repetition of words is a loop wherever it
+stands, once it is long enough. Each function gives its reason in words, or nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(text: str, limit: int) -> str:
         return f"ends in {len(text) - len(body)} spaces or line ends"
     if body and (why := _run_at_end(body, limit)):
         return why
-    for match in re.finditer(r"(.)\1{%d,}" % max(1, limit - 1), body, re.DOTALL):
+    for match in re.finditer(rf"(.)\1{{{max(1, limit - 1)},}}", body, re.DOTALL):
         char, length = match[1], len(match[0])
         drawn = char in RULER or char.isspace() or char.isdigit()
         if (length > WIDE or not drawn) and not _in_blob(body, match.start(), match.end()):
@@ -82,9 +82,9 @@ def cycle(text: str, limit: int, copies: int, period: int) -> str:
         if distance <= 1 or (period and distance > period):
             continue
         worded = _worded(end[-length:], distance)
-        if worded or len(end) >= len(text.rstrip()):  # a list that was closed has ended
-            if _loops_at_end(end, distance, length, limit, copies, worded):
-                return f"ends in {length} characters of period {distance}: {_short(end[-distance:])}"
+        open_ = worded or len(end) >= len(text.rstrip())  # a list that was closed has ended
+        if open_ and _loops_at_end(end, distance, length, limit, copies, worded):
+            return f"ends in {length} characters of period {distance}: {_short(end[-distance:])}"
     for start, stop, distance in repeats.cycles(text, limit, copies, period):
         times, unit = (stop - start) / distance, text[start : start + distance]
         worded = _worded(text[start:stop], distance)

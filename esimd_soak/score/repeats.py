@@ -1,4 +1,4 @@
-"""Runs, cycles and entropy of a text: exact searches, built from those that `str` does in C. Knows no limits' meaning."""
+"""Runs, cycles and entropy of a text: exact searches, built from those that `str` does in C. Knows no limits."""
 
 from __future__ import annotations
 

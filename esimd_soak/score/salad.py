@@ -14,23 +14,20 @@ from .alphabets import script
 WINDOW = 256
 """Characters: about what 60 tokens are."""
 _EVERYDAY = frozenset(
-    "the of and to in is that for it as was with be by on not he his but at are this have from or had an they which one "
-    "you were her all she there would their we him been has when who will more no if out so said what up its about into "
-    "than them can only other new some could these two may then do first any my now such like our me even most made after "
-    "also did before must through a i your how just get us here each very "
-    "der die das und ist nicht ein eine zu den mit von auf für dem im sich auch es an als werden aus er hat dass sie nach "
-    "wird bei wir noch wie einem über so zum war haben nur oder aber vor zur bis mehr kann am wer "
-    "le la les de des et est un une du en que qui dans pour pas au sur se il elle ce ne plus par avec son sa ses mais ou "
-    "nous vous je tu être cette sont aux on à "
-    "el los las y es por con para una su al lo como más o pero sus le ya este sí porque esta entre cuando muy sin sobre "
-    "il di che e non per si sono da con come anche ma più nel della alla dei gli "
-    "os um uma não com mais por foi ao das dos seu sua ou quando muito nos já "
-    "het een en van dat op te zijn voor met niet aan er om ook maar bij nog naar "
-    "och att som på är av för med den till inte om ett men var jag det har kan og af til ikke jeg der "
-    "ja on oli että ei se hän kun niin mutta myös joka ovat vain sen nyt "
-    "nie na się z do to że jest w o i jak za po tak już od ale co przez a v je ne s se "
-    "ve bir bu için de da çok ile ben ne var daha gibi mi dan yang di ini itu untuk dengan tidak ada dari pada akan "
-    "và là của có những các cho không được một trong với người đã ở ra và đến nên còn hay thì".split()
+    "the of and to in is that for it as was with be by on not he his but at are this have from or had an they "
+    "which one you were her all she there would their we him been has when who will more no if out so said what "
+    "up its about into than them can only other new some could these two may then do first any my now such like "
+    "our me even most made after also did before must through a i your how just get us here each very der die das "
+    "und ist nicht ein eine zu den mit von auf für dem im sich auch es als werden aus er hat dass sie nach wird "
+    "bei wir noch wie einem über zum war haben nur oder aber vor zur bis mehr kann am wer le la les de des et est "
+    "un une du en que qui dans pour pas au sur se il elle ce ne plus par avec son sa ses mais ou nous vous je tu "
+    "être cette sont aux à el los las y por con para una su al lo como más o pero sus ya este sí porque esta "
+    "entre cuando muy sin sobre di che e non per si sono da come anche ma più nel della alla dei gli os um uma "
+    "não com foi ao dos seu sua quando muito nos já het een van dat op te zijn voor met niet aan om ook maar bij "
+    "nog naar och att som på är av för med till inte ett men var jag det har kan og af til ikke jeg ja oli että "
+    "ei hän kun niin mutta myös joka ovat vain sen nyt nie na się z że jest w jak za po tak już od ale co przez v "
+    "s ve bir bu için çok ile ben daha gibi mi dan yang ini itu untuk dengan tidak ada dari pada akan và là của "
+    "có những các cho không được một trong với người đã ở ra đến nên còn hay thì".split()
 )
 _OPEN = {")": "(", "]": "[", "}": "{"}
 

@@ -33,7 +33,8 @@ def lines(verdict: Verdict) -> list[str]:
         told.append(f"ratio B / A: {found.ratio:.2f} (95 % {ratio.low:.2f} to {ratio.high:.2f})")
     if blocks:
         told.append(
-            f"permutation of {blocks.blocks} blocks p = {blocks.p:.2g}, design effect {blocks.effect:.1f}: bursts count once"
+            f"permutation of {blocks.blocks} blocks p = {blocks.p:.2g}, design effect {blocks.effect:.1f}: "
+            "bursts count once"
         )
     alone = "were each collapse alone: " if blocks else ""
     told.append(f"{alone}two-proportion z = {found.z:.2f}, p = {found.p:.2g}; Fisher exact p = {found.fisher:.2g}")

@@ -59,9 +59,7 @@ def page(found: Analysis, examples: Sequence[Any] = (), title: str = "Soak repor
     measured = [part for part in found.servers if part.collapses]
     if measured:
         body += ["<h2>Rates</h2>", plots.rates([(_label(found, part), part) for part in measured])]
-        body += [
-            '<p class="soft">Thick: 95 % interval by blocks, which holds for bursts. Thin: Wilson, were each collapse alone.</p>'
-        ]
+        body += ['<p class="soft">Thick: 95 % interval by blocks. Thin: Wilson, were each collapse alone.</p>']
         body.append(_rates(found, found.servers, "server"))
         if any(part.servers > 1 for part in found.cards):
             body += ["<h3>By card</h3>", _rates(found, found.cards, "card")]

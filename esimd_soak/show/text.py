@@ -84,7 +84,8 @@ def summary(found: Analysis) -> str:
 def speed(found: Speed) -> list[str]:
     """Throughput, and each time with its percentiles in milliseconds."""
     lines = [
-        f"{found.requests_per_second:.3g} requests/s, {found.tokens_per_second:,.0f} tok/s, {found.seconds:,.0f} s of load"
+        f"{found.requests_per_second:.3g} requests/s, {found.tokens_per_second:,.0f} tok/s, "
+        f"{found.seconds:,.0f} s of load"
     ]
     for words, one in (
         ("latency", found.latency),

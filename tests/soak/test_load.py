@@ -36,7 +36,9 @@ def planned(**keys: object) -> Plan:
 
 
 @pytest.mark.parametrize("tokens", [9, 20, 64, 100, 512])
-def test_a_server_that_sends_only_one_character_is_caught_at_any_length(soak: Soak, tmp_path: Path, tokens: int) -> None:
+def test_a_server_that_sends_only_one_character_is_caught_at_any_length(
+    soak: Soak, tmp_path: Path, tokens: int
+) -> None:
     async def answer(request: web.Request, n: int) -> web.StreamResponse:
         body = await request.json()
         return web.json_response({"choices": [{"text": "!" * body["max_tokens"], "finish_reason": "length"}]})
@@ -53,7 +55,10 @@ def test_a_server_that_sends_only_one_character_is_caught_at_any_length(soak: So
     [
         ("max_tokens = 64\nlimits = {run = 80}", "limits.run 80 cannot be reached by answers of 64 tokens"),
         ("max_tokens = 128\nlimits = {cycle = 192}", "limits.cycle 192 cannot be reached by answers of 128 tokens"),
-        ("max_tokens = 512\nbody = {max_tokens = 50}\nlimits = {run = 80}", "cannot be reached by answers of 50 tokens"),
+        (
+            "max_tokens = 512\nbody = {max_tokens = 50}\nlimits = {run = 80}",
+            "cannot be reached by answers of 50 tokens",
+        ),
         ("max_tokens = 2", "answers of 2 tokens cannot be judged"),
         ("batches = 2\nrate = 3.0", "neither a rate nor a ramp"),
         ("watch = {pattern = '('}", "expected a regular expression"),
@@ -102,7 +107,9 @@ def test_a_ramp_grows_evenly() -> None:
     assert (moments <= 5).sum() == pytest.approx(125, abs=1)  # half way, a quarter of what the ramp holds
     assert (moments <= 10).sum() == pytest.approx(500, abs=1)
     assert np.diff(moments[moments > 10.1]) == pytest.approx(0.01)
-    assert [arrivals.slot_start(planned(concurrency=4, batches=0, stop={"seconds": 1}, ramp=8), i) for i in range(4)] == [
+    assert [
+        arrivals.slot_start(planned(concurrency=4, batches=0, stop={"seconds": 1}, ramp=8), i) for i in range(4)
+    ] == [
         0,
         2,
         4,
@@ -267,7 +274,9 @@ def test_a_prompts_file_is_what_it_holds(soak: Soak, tmp_path: Path) -> None:
     assert "different prompts: content" in soak.err
 
 
-@given(st.recursive(st.none() | st.floats() | st.text(max_size=5), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+@given(
+    st.recursive(st.none() | st.floats() | st.text(max_size=5), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
+)
 def test_no_page_of_a_server_breaks_what_is_written_down(told: object) -> None:
     facts = dict(identity._flat(told, "page"))
     assert all(isinstance(key, str) and isinstance(value, str) for key, value in facts.items())
@@ -314,7 +323,9 @@ def test_llama_cpp_tells_its_drafts_in_its_answers_and_its_log(soak: Soak, tmp_p
         assert "90 of 120 draft tokens = 75.00 %, length not told" in soak.out
         assert soak("acceptance", "--plan", path, "-o", tmp_path / "q", "--loads", "1,x") == 2
     log = "slot 0 | draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n"
-    positions = "draft acceptance = 0.02 (    2 accepted /   100 generated) acceptance rate per position = (0.04, 0.00)\n"
+    positions = (
+        "draft acceptance = 0.02 (    2 accepted /   100 generated) acceptance rate per position = (0.04, 0.00)\n"
+    )
     (tmp_path / "log").write_text(log * 2)
     assert soak("acceptance", tmp_path / "log") == 0
     assert "342 of 594 draft tokens = 57.58 %" in soak.out
@@ -389,7 +400,10 @@ def test_score_reads_what_chat_servers_write(soak: Soak, tmp_path: Path) -> None
     assert "1 in 6" in soak.out
 
 
-@pytest.mark.parametrize("text", ['[[[[[[[[[[[[[[[[[[[[["x"]]]]]]]]]]]]]]]]]]]]]', "[" * 9999, '{"choices": 3}', '{"generated_texts": 3}', "7"])
+@pytest.mark.parametrize(
+    "text",
+    ['[[[[[[[[[[[[[[[[[[[[["x"]]]]]]]]]]]]]]]]]]]]]', "[" * 9999, '{"choices": 3}', '{"generated_texts": 3}', "7"],
+)
 def test_score_of_what_holds_no_text(soak: Soak, tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     assert soak("score", tmp_path / "x") == 2
@@ -414,7 +428,11 @@ def test_a_full_disk_a_closed_output_and_a_reader_that_has_gone() -> None:
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "No space left" in done.stderr
     words = f"{sys.executable} -m esimd_soak {' '.join(map(str, POWER))}"
-    for command in (f"{words} >&-", f"exec 9>&1; ({words}; echo rc=$? >&9) | true", f"({words} 2>/dev/full) >/dev/full"):
+    for command in (
+        f"{words} >&-",
+        f"exec 9>&1; ({words}; echo rc=$? >&9) | true",
+        f"({words} 2>/dev/full) >/dev/full",
+    ):
         shell = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         assert shell.returncode == 2 or "rc=2" in shell.stdout or "rc=0" in shell.stdout, command
         assert "Traceback" not in shell.stderr

@@ -17,7 +17,9 @@ def register(soak: Soak, path: Path, size: int = 400, *words: object) -> dict[st
     return dict(json.loads(path.read_bytes()))
 
 
-def arms(tmp_path: Path, sealed: dict[str, object], a: tuple[int, int], b: tuple[int, int], **keys: object) -> list[Path]:
+def arms(
+    tmp_path: Path, sealed: dict[str, object], a: tuple[int, int], b: tuple[int, int], **keys: object
+) -> list[Path]:
     return [
         recorded.run(tmp_path / name, {"0": counts}, name=name, registration=sealed, cache=f"/c/{name}", **keys)  # type: ignore[arg-type]
         for name, counts in (("a", a), ("b", b))

@@ -23,7 +23,10 @@ def register(soak: Soak, path: Path, a: str = "shipped", b: str = "rebuilt", siz
 def test_every_number_stands_with_its_parts(soak: Soak, tmp_path: Path) -> None:
     recorded.run(tmp_path / "r", {"0": (42, 12960), "1": (0, 7296)}, facts={"mode": "graph"})
     assert soak("report", tmp_path / "r") == 1
-    assert "run / s0 on 0: 42 in 12,960: 0.324 %, 95 % 0.23 % to 0.44 % (by 40 blocks); 100.0% of 12,960 judged" in soak.out
+    assert (
+        "run / s0 on 0: 42 in 12,960: 0.324 %, 95 % 0.23 % to 0.44 % (by 40 blocks); 100.0% of 12,960 judged"
+        in soak.out
+    )
     assert "design effect 1.0; were each collapse alone: exact 0.23 % to 0.44 %; Wilson 0.24 % to 0.44 %" in soak.out
     assert "0 in 7,296: below 0.041 % at 95 %, one-sided; two-sided 0.0505 %" in soak.out
     assert "20,256" not in soak.out

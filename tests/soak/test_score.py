@@ -104,14 +104,18 @@ def test_a_loop_of_any_period_at_the_end(period: int, offset: int) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.05])
-@pytest.mark.parametrize("unit", ["I should check that again. ", "the lamp is dark and the road is long, so ", "вот так и живём, "])
+@pytest.mark.parametrize(
+    "unit", ["I should check that again. ", "the lamp is dark and the road is long, so ", "вот так и живём, "]
+)
 def test_a_loop_with_noise_in_it(rate: float, unit: str) -> None:
     noise = random.Random(len(unit))
     text = "".join(noise.choice("abcdefgh ") if noise.random() < rate else char for char in unit * 20)
     assert "cycle" in score(ENGLISH[:150] + text).kinds
 
 
-@pytest.mark.parametrize("rule", ["=" * 100, "-" * 120, "*" * 80, "─" * 90, "+" + "-" * 100 + "+", "-=" * 50, "#" * 150])
+@pytest.mark.parametrize(
+    "rule", ["=" * 100, "-" * 120, "*" * 80, "─" * 90, "+" + "-" * 100 + "+", "-=" * 50, "#" * 150]
+)
 @pytest.mark.parametrize("tail", ["", "\nThat is all there is to say about the matter for this week, I am afraid."])
 def test_a_ruler_is_no_collapse(rule: str, tail: str) -> None:
     rule = rule[: 120 if not tail else 200]

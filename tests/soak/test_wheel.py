@@ -34,7 +34,9 @@ def test_every_room_is_in_it_and_nothing_else(wheel: Path) -> None:
 
 def test_it_needs_neither_torch_nor_the_kit_and_brings_no_plugin(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        about = {name.split("/")[-1]: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
+        about = {
+            name.split("/")[-1]: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name
+        }
     needed = [line.lower() for line in Parser().parsestr(about["METADATA"]).get_all("Requires-Dist", [])]
     assert needed
     assert not [line for line in needed if line.startswith(("torch", "schema", "vllm", "intel"))]

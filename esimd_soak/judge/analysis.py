@@ -183,9 +183,10 @@ def _served(table: Table) -> dict[str, dict[str, str]]:
     return {f"{run} / {event.server}": event.facts for run, event in table.events if event.kind == "served"}
 
 
-def untold(facts: dict[str, str]) -> list[str]:
-    """What a reader would want to know of a server and no page of it told."""
-    return [wanted for wanted in identity.WANTED if wanted not in facts]
+def untold(facts: dict[str, str], written: dict[str, str]) -> list[str]:
+    """What a reader would want to know of a server, and neither a page of it told nor the plan's `facts`."""
+    known = (*facts, *written)
+    return [wanted for wanted in identity.WANTED if not any(wanted in key for key in known)]
 
 
 def _counters(table: Table) -> list[Counters]:

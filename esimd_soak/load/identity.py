@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 PAGES = ("/version", "/server_info", "/get_server_info", "/get_model_info", "/props")
-WANTED = ("model", "version")
+WANTED = ("version", "template", "guard")
 """What a report misses when no page tells it."""
 _VOLATILE = re.compile(
     r"time|created|uptime|permission|num_gpu_blocks|num_cpu_blocks|pid\b|port\b|_slots?\b|token_usage|throughput|"

@@ -74,10 +74,11 @@ def unexpected(text: str, found: dict[str, float], prompt: str | None) -> str:
     wanted |= {name for name, names in NAMED.items() if any(word in words for word in names.split())}
     letters = sum(bool(script(char)) for char in text)
     for part, name in ((text, "the text"), (text[-256:], "its end")):
-        for alphabet, share in shares(part).items():
-            count = share * (letters if part is text else sum(bool(script(char)) for char in part))
-            if alphabet not in wanted and share >= 0.3 and count > FEW:
-                return f"{share:.0%} of the letters of {name} are {alphabet}, which the prompt does not ask for"
+        strange = {alphabet: share for alphabet, share in shares(part).items() if alphabet not in wanted}
+        share = sum(strange.values())
+        count = share * (letters if part is text else sum(bool(script(char)) for char in part))
+        if share >= 0.3 and count > FEW:
+            return f"{share:.0%} of the letters of {name} are {' and '.join(strange)}, which the prompt does not ask for"
     return ""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from itertools import pairwise
 
 from . import repeats
 
@@ -24,9 +25,9 @@ LONG_COPY = 400
 MANY_ROWS = 512
 MEASURABLE = 96
 """Characters, below which agreement may be chance."""
-NOISY, SAID_AGAIN = 0.6, 0.6
-"""Honest prose agrees with itself a period later in up to 0.3 of its characters, a song in 0.5; and repeats up to 0.4
-of its word triples."""
+NOISY, MARKED, SAID_AGAIN, STAMMERED = 0.7, 0.6, 0.6, 0.6
+"""Honest prose agrees with itself a period later in up to 0.3 of its characters, a song in 0.65; it repeats up to 0.4
+of its word triples, and a refrain says up to half of its words twice over."""
 COMPRESSED = 1.7
 _WORD = re.compile(r"[^\W\d_]{2,}|[^\x00-\u024f\W\d_]")
 _DATA = re.compile(r"\b(?:true|false|null|none|nan|nil|inf)\b|</?\w[^>]*>|0x[0-9a-f]*|&\w+;", re.IGNORECASE)
@@ -92,7 +93,7 @@ def cycle(text: str, limit: int, copies: int, period: int) -> str:
         loop = stop - start >= 2 * limit or times >= 8 if worded else not data
         if loop and not RULER.issuperset(unit):
             return f"{stop - start} characters of period {distance}: {_short(unit)}"
-    return _nearly(text.rstrip(_CLOSERS), limit)
+    return _stammer(text, limit) or _nearly(text.rstrip(_CLOSERS), limit)
 
 
 def _loops_at_end(text: str, distance: int, length: int, limit: int, copies: int, worded: bool) -> bool:
@@ -112,6 +113,15 @@ def _loops_at_end(text: str, distance: int, length: int, limit: int, copies: int
     return length >= (MANY_ROWS if rows else limit // 2)
 
 
+def _stammer(text: str, limit: int) -> str:
+    """Words said several times over, one after the other."""
+    words = [word for word in re.findall(r"[^\W\d_]+", _DATA.sub("", text[-2 * limit :]).lower()) if len(word) > 1]
+    again = sum(a == b for a, b in pairwise(words))
+    if len(words) >= 24 and again >= STAMMERED * len(words):
+        return f"{again} of the last {len(words)} words are the word before"
+    return ""
+
+
 def _nearly(text: str, limit: int) -> str:
     """A loop with noise in it: the last characters agree with those a period before, or the same words come again."""
     if limit < MEASURABLE:
@@ -123,9 +133,9 @@ def _nearly(text: str, limit: int) -> str:
         if _drawn(tail) > 0.2 or len(_DATA.findall(tail)) > 4 or max(map(tail.count, set(tail))) > size / 2:
             continue
         share, period = repeats.agreement(tail, min(len(tail) // 3, LONG_COPY))
-        if share >= NOISY and period > 1:
+        if share >= (NOISY if _WORD.search(tail) else MARKED) and period > 1:
             return f"{share:.0%} of the last {len(tail)} characters repeat those {period} before"
-        words = re.findall(r"[^\W\d_]+", tail.lower())
+        words = re.findall(r"\w+", tail.lower())
         triples = list(zip(words, words[1:], words[2:], strict=False))
         if len(triples) >= 40 and (again := 1 - len(set(triples)) / len(triples)) >= SAID_AGAIN:
             return f"{again:.0%} of the last {len(triples)} word triples were said before"
@@ -138,7 +148,10 @@ def few_characters(tail: str, bits: float, least: float, limit: int) -> str:
         return ""
     body = tail.rstrip()
     words = len(_WORD.findall(body))
-    if body and (words >= 3 or re.search(r"\d\W*$", body)) and max(len(line) for line in body.splitlines()) <= LINE:
+    lines = body.splitlines()
+    if len(set(lines)) >= 4 and RULER.issuperset("".join(lines)) and len(max(lines, key=len)) <= LINE:
+        return ""  # a drawing
+    if body and (words >= 3 or re.search(r"\d\W*$", body)) and len(max(lines, key=len)) <= LINE:
         return ""  # a form, a table of contents, rows of numbers
     return f"{bits:.2f} bits a character in the last {len(tail)}"
 

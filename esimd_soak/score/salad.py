@@ -1,7 +1,8 @@
 """Words, alphabets and brackets thrown together, as a sampler without logits throws them. Pure.
 
-Four signs, none of which needs a model of a language: alphabets that change from word to word; alphabets mixed inside
-words; brackets that close nothing; and a long row of words with neither everyday words nor a sentence's marks.
+Signs that need no model of a language: alphabets that change from word to word, or inside words; brackets that close
+nothing; a long row of words with neither everyday words nor a sentence's marks; letters that nobody could pronounce;
+nothing but marks, or pictures.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _OPEN = {")": "(", "]": "[", "}": "{"}
 def salad(text: str) -> str:
     """Why the text, or its end, is thrown together; empty when it is not."""
     for part, name in ((text, "the text"), (text[-WINDOW:], "the end")):
-        why = _thrown(part) or _mixed(part) or _unclosed(part) or _wordy(part)
+        why = next((why for sign in SIGNS if (why := sign(part))), "")
         if why:
             return f"{why} in {name}"
     return ""
@@ -103,3 +104,26 @@ def _wordy(text: str) -> str:
         return ""
     everyday = sum(word.lower() in _EVERYDAY for word in plain) / len(plain)
     return f"{len(plain)} words without a mark, {everyday:.0%} of them everyday words," if everyday < 0.06 else ""
+
+
+def _unpronounceable(text: str) -> str:
+    """Small Latin letters with hardly a vowel among them: at random it is one in five, in no language below one in three."""
+    letters = re.findall(r"[a-z]", text)
+    if len(letters) < 120 or len(letters) + text.count(" ") < 0.9 * len(text):
+        return ""
+    vowels = sum(letter in "aeiouy" for letter in letters) / len(letters)
+    return f"{vowels:.0%} vowels among {len(letters)} letters" if vowels < 0.29 else ""
+
+
+def _marks(text: str) -> str:
+    """A long row of many different marks, or of pictures, and nothing else."""
+    marks = re.findall(r"[!-/:-@\[-`{-~]", text)
+    if len(marks) >= 120 and len(marks) >= 0.9 * len(text) and len(set(marks)) >= 12:
+        return f"{len(marks)} marks and hardly anything else"
+    pictures = re.findall(r"[\U0001f000-\U0001faff]", text)
+    if len(pictures) >= 60 and len(pictures) >= 0.6 * len(text):
+        return f"{len(pictures)} pictures and hardly anything else"
+    return ""
+
+
+SIGNS = (_thrown, _mixed, _unclosed, _wordy, _unpronounceable, _marks)

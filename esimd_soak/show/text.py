@@ -56,8 +56,10 @@ def about(found: Analysis) -> list[str]:
     for server, served in found.served.items():
         told = [f"{key} {value}" for key, value in served.items() if key in ("model", "version")]
         told += [f"{key} {value}" for key, value in served.items() if key not in ("model", "models", "version")]
-        missing = [f"{what}: not told" for what in untold(served)]
-        lines.append(f"{server} says: {', '.join([*told[:FACTS], *missing])}")
+        lines.append(f"{server} says: {', '.join(told[:FACTS])}")
+    written = {key: value for run in found.runs for key, value in run.get("facts", {}).items()}
+    for missing in sorted({", ".join(untold(served, written)) for served in found.served.values()} - {""}):
+        lines.append(f"not told by a server: {missing}; the plan's [facts] can hold it")
     lines.append(f"a collapse is any of: {', '.join(found.counted)}; {found.warm:,} warm-up generations left out")
     return lines
 

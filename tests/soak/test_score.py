@@ -197,6 +197,13 @@ def test_more_labelled_texts() -> None:
     assert (missed, false) == ([], [])
 
 
+def test_a_third_set() -> None:
+    """Of these 84 the rules missed 7 of 35 and called 2 of 49 degenerate at first sight; what is left is told in the docs."""
+    missed, false = labelled(TEXTS.with_name("texts_third.jsonl"))
+    assert len(missed) <= 2, missed
+    assert len(false) <= 1, false
+
+
 def test_a_prompt_says_which_alphabets_are_expected() -> None:
     russian = "Сегодня утром мы вышли к реке, и туман уже поднимался над водой. Лодка стояла у причала."
     assert score(russian)

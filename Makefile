@@ -9,6 +9,7 @@
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
+#   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes
 #   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
 #   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
 #   make lint                 style, types, import contracts
@@ -25,11 +26,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 TORCH_WORDS := $(if $(findstring torch,$(TORCH)),$(TORCH),torch==$(TORCH))
-SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
+SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -type f)
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg driver-e2e run test test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus
+.PHONY: ocloc bmg driver-e2e run test soak-simulation test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -37,6 +38,9 @@ run: $(VENV)/.kit
 test: $(VENV)/.test
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile
 	$(MAKE) lint
+
+soak-simulation: $(VENV)/.test
+	$(PY) tests/soak/bursts.py 4000
 
 test-vllm: $(VENV)/.test
 	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
@@ -99,6 +103,7 @@ $(VENV)/.torch:
 
 $(VENV)/.kit: $(VENV)/.torch $(SOURCES)
 	$(PIP) install --no-build-isolation --editable .
+	$(PIP) install --no-build-isolation --editable './esimd_soak[parquet]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.kit

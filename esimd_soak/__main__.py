@@ -1,5 +1,16 @@
-"""`python -m esimd_soak`."""
+"""`python -m esimd_soak` and `esimd-soak`."""
 
-from .commands.main import main
+from esimd_soak.commands import ending
 
-raise SystemExit(main())
+
+def main() -> int:
+    def work() -> int:
+        from esimd_soak.commands.main import main
+
+        return main()
+
+    return ending.run(work)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

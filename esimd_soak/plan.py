@@ -1,23 +1,29 @@
 """plan.toml -> Plan: what to send where, for how long, and what counts. Reads that one file; knows no network.
 
-A misspelt key is an error, never ignored: a soak that runs for hours with the wrong limit is worth nothing.
+A misspelt key is an error, never ignored: a soak that runs for hours with the wrong limit is worth nothing. So is a
+limit that no answer of the plan's length can reach.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
-from .score import KINDS, Limits
+from .score import KINDS, SHORT, Limits
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+FEWEST_TOKENS = 4
+"""An answer of fewer says nothing: `!!!` is an answer."""
 
 
 class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +60,7 @@ class Watch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     grace: Seconds = 10
     """How long requests in flight on a lost card may still finish."""
     down: Seconds = 120
-    """How long a server may refuse connections before it is given up."""
+    """How long a server may refuse connections, or say that it is busy, before it is given up."""
 
 
 class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,12 +70,29 @@ class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lag_ms: Annotated[float, msgspec.Meta(gt=0)] = 100
 
 
+class Goodput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a request must keep to for it to count as served well, in milliseconds; 0: no such limit."""
+
+    ttft_ms: Seconds = 0
+    """To the first text."""
+    tpot_ms: Seconds = 0
+    """A token after the first."""
+    latency_ms: Seconds = 0
+    """To the end."""
+
+
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     server: list[Server]
     name: str = "run"
-    seed: int = 0
+    seed: int | Literal["none"] = 0
+    """Of prompts, arrivals and each request. `none`: requests carry no seed, as production's do."""
     concurrency: Positive = 48
-    """Requests in flight at each server."""
+    """Requests in flight at each server; with `rate`, the most of them."""
+    rate: Seconds = 0
+    """Above 0: so many requests a second arrive at each server, however many are still in flight."""
+    arrivals: Literal["poisson", "constant"] = "poisson"
+    ramp: Seconds = 0
+    """Seconds over which the load grows to its full height."""
     batches: Natural = 0
     """Above 0: this many batches of `concurrency`, each started when the one before is complete."""
     max_tokens: Positive = 512
@@ -83,19 +106,34 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 600
     count: tuple[str, ...] = KINDS
     """The kinds that make a generation a collapse; every kind is reported by itself as well."""
+    judged: Share = 0.8
+    """The least share of a server's requests that must have been judged; below it, not enough was seen."""
     stop: Stop = Stop()
     limits: Limits = Limits()
     watch: Watch = Watch()
     client: Client = Client()
+    goodput: Goodput = Goodput()
     body: dict[str, Any] = {}
     """More fields for every request, as they stand."""
     facts: dict[str, str] = {}
     """What the numbers are of: image, driver, mode, arm, …"""
+    prompts_sha256: str = ""
+    """Of a file of prompts; written down, not given."""
 
     @property
     def generations(self) -> int:
         """How many generations each server gets; 0: no such limit."""
         return self.batches * self.concurrency or self.stop.generations
+
+    @property
+    def tokens(self) -> int:
+        """The most tokens of an answer: the body may say otherwise than `max_tokens`."""
+        given = [self.body.get(key) for key in ("max_tokens", "max_completion_tokens", "max_new_tokens", "n_predict")]
+        return next((int(value) for value in given if isinstance(value, int) and value > 0), self.max_tokens)
+
+    @property
+    def prompt_seed(self) -> int:
+        return 0 if self.seed == "none" else self.seed
 
 
 def load(path: str, **changes: Any) -> Plan:
@@ -109,12 +147,12 @@ def document(path: str) -> dict[str, Any]:
         return msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Any])
     except OSError as error:
         raise ToolError(f"cannot read the plan: {error.strerror}", path) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ToolError(f"expected TOML: {error}", path) from None
 
 
 def make(document: dict[str, Any], where: str) -> Plan:
-    """A checked plan from plain values."""
+    """A checked plan from plain values, its limits scaled to what an answer of its length can reach."""
     limits = document.get("limits", {})
     try:
         if unknown := set(limits) - set(Limits.__dataclass_fields__):
@@ -122,14 +160,35 @@ def make(document: dict[str, Any], where: str) -> Plan:
         plan = msgspec.convert({**document, "limits": Limits(**limits)}, Plan)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
         raise ToolError(f"the plan is wrong: {error}", where) from None
-    servers = []
-    for server in plan.server:
-        name = server.name or server.url.split("//")[-1].rstrip("/")
-        servers.append(msgspec.structs.replace(server, name=name, card=server.card or name, url=server.url.rstrip("/")))
-    plan = msgspec.structs.replace(plan, server=servers)
-    for trouble in _troubles(plan):
+    servers = [_server(server) for server in plan.server]
+    plan = msgspec.structs.replace(plan, server=servers, prompts_sha256=_content(plan))
+    for trouble in [*_troubles(plan), *_unreachable(plan, limits)]:
         raise ToolError(trouble, where)
-    return plan
+    scaled = plan.limits.scaled(plan.tokens)
+    kept = {key: value for key, value in asdict(scaled).items() if key not in limits}
+    return msgspec.structs.replace(plan, limits=Limits(**{**asdict(plan.limits), **kept}))
+
+
+def base(url: str) -> tuple[str, str]:
+    """(the base of the API, the path after /v1): what people copy from a client ends in /v1 or in the whole path."""
+    found = re.fullmatch(r"(.*?)/*(?:/v1)?(?:/(chat/completions|completions|models))?/*", url.strip())
+    return (found[1], found[2] or "") if found else (url, "")
+
+
+def _server(server: Server) -> Server:
+    url, path = base(server.url)
+    name = server.name or url.split("//")[-1]
+    api = "chat" if path.startswith("chat") else server.api
+    return msgspec.structs.replace(server, name=name, card=server.card or name, url=url, api=api)
+
+
+def _content(plan: Plan) -> str:
+    if plan.prompts in ("words", "ids"):
+        return ""
+    try:
+        return hashlib.sha256(Path(plan.prompts).read_bytes()).hexdigest()
+    except OSError as error:
+        raise ToolError(f"cannot read the prompts: {error.strerror}", plan.prompts) from None
 
 
 def _troubles(plan: Plan) -> list[str]:
@@ -148,7 +207,35 @@ def _troubles(plan: Plan) -> list[str]:
             found.append(f"server {server.name}: prompts as token ids need the completions API")
     if not (plan.generations or plan.stop.seconds or plan.stop.collapses):
         found.append("nothing ends this run: set batches, or stop.seconds, stop.generations or stop.collapses")
+    if plan.batches and (plan.rate or plan.ramp):
+        found.append("batches wait for one another: they have neither a rate nor a ramp")
+    try:
+        re.compile(plan.watch.pattern)
+    except re.error as error:
+        found.append(f"watch.pattern: expected a regular expression, found {plan.watch.pattern!r}: {error}")
     return found
+
+
+def _unreachable(plan: Plan, given: dict[str, Any]) -> list[str]:
+    """Limits that were asked for and that no answer can reach, when each of its tokens is one character, as `!` is."""
+    if plan.tokens < FEWEST_TOKENS:
+        return [f"answers of {plan.tokens} tokens cannot be judged; let them have at least {FEWEST_TOKENS}"]
+    return [
+        f"limits.{key} {given[key]} cannot be reached by answers of {plan.tokens} tokens, of which each may be one "
+        f"character: such a server would be clean for ever. Lower it, leave it out (it is scaled), or allow more tokens"
+        for key in ("run", "cycle")
+        if given.get(key, 0) > plan.tokens
+    ]
+
+
+def warnings(plan: Plan) -> list[str]:
+    """What the plan makes of its limits, for whoever starts it."""
+    if plan.limits.run >= Limits().run or plan.limits.run >= plan.tokens > SHORT:
+        return []
+    return [
+        f"the limits are scaled to answers of {plan.tokens} tokens: a run counts from {plan.limits.run} characters on, "
+        f"a cycle from {plan.limits.cycle}"
+    ]
 
 
 def plain(plan: Plan) -> dict[str, Any]:
@@ -158,5 +245,6 @@ def plain(plan: Plan) -> dict[str, Any]:
 
 def digest(plan: Plan) -> str:
     """What tells two plans apart: everything but where a run stops, so that a run can be made longer."""
-    told = {key: value for key, value in plain(plan).items() if key not in ("stop", "batches", "client", "watch")}
+    without = ("stop", "batches", "client", "watch", "goodput", "judged")
+    told = {key: value for key, value in plain(plan).items() if key not in without}
     return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:16]

@@ -133,7 +133,8 @@ def test_a_module_that_catches_everything_is_seen(what: str) -> None:
         ("schema_patch/new_room.py", ""),
         ("esimd_ops/registry.py", "from esimd_ops.parity import supervise"),
         ("esimd_ops/guard/decide.py", "from schema_patch.elf import reader"),
-        ("esimd_soak/score.py", "from esimd_soak.load import client"),
+        ("esimd_soak/score/__init__.py", "from esimd_soak.load import client"),
+        ("esimd_soak/model.py", "from schema_patch.model import ToolError"),
         ("esimd_soak/plan.py", "import torch"),
     ],
 )

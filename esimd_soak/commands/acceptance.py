@@ -12,7 +12,7 @@ import msgspec
 
 from esimd_soak.judge import acceptance as accepting
 from esimd_soak.judge.acceptance import Counts
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 BAD = ("collapse", "later positions collapse", "falls with load")
 
@@ -71,7 +71,7 @@ def _compare(baseline: str, candidate: str, max_drop: float) -> int:
     _show("candidate", b)
     findings = accepting.compare(a, b, max_drop, candidate.rpartition(",")[2])
     for finding in findings:
-        click.echo(f"{finding.location}: {finding.severity.value}: {finding.code} {finding.message}")
+        click.echo(f"{finding.where}: error: {finding.code} {finding.message}")
     if not findings:
         click.echo("no fall beyond the limit")
     return int(bool(findings))
@@ -85,17 +85,34 @@ def _live(path: str, loads: str, output: Path, least: float) -> int:
     base = plan.load(path)
     if len(base.server) != 1:
         raise ToolError(f"expected one server, found {len(base.server)}: each has its own counters", path)
-    steps = [int(step) for step in loads.split(",") if step.strip().isdigit() and int(step)] or [base.concurrency]
+    steps = _steps(loads) or [base.concurrency]
     found: list[tuple[int, Counts]] = []
     for step in steps:
         made = msgspec.structs.replace(base, concurrency=step)
-        counts = asyncio.run(matrix.around(base.server[0].url, Run(made, output / f"concurrency-{step}").go))
+        place = output / f"concurrency-{step}"
+        counts = asyncio.run(matrix.around(base.server[0].url, Run(made, place).go)) or _told(place)
         if counts is None:
-            click.echo(f"nothing measured at {step} in flight: no token was drafted", err=True)
+            click.echo(f"nothing measured at {step} in flight: no token was drafted, or nothing tells", err=True)
             return 2
         _show(f"{step} in flight", counts)
         found.append((step, counts))
     return _judge(accepting.total([counts for _, counts in found]), least, found)
+
+
+def _steps(text: str) -> list[int]:
+    words = [step.strip() for step in text.split(",") if step.strip()]
+    if wrong := [step for step in words if not step.isdecimal() or not 0 < int(step[:9]) < 10**6]:
+        raise ToolError(f"expected numbers of requests in flight, such as 1,48, found {wrong[0]}", "--loads")
+    return [int(step) for step in words]
+
+
+def _told(place: Path) -> Counts | None:
+    """What the answers themselves told of their drafts."""
+    from esimd_soak.store import table
+
+    groups = table.read([place]).groups
+    drafted = sum(group.drafted for group in groups)
+    return accepting.of_replies(sum(group.accepted for group in groups), drafted) if drafted else None
 
 
 def _matrix(path: str, output: Path) -> int:

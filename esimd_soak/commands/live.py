@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from esimd_soak.load.run import Run
     from esimd_soak.plan import Plan
 
 FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -23,10 +20,17 @@ FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), d
 @click.argument("plan", required=False)
 @click.option("--url", multiple=True, help="A server (repeat for several); instead of, or over, the plan's.")
 @click.option("--api", type=click.Choice(["completions", "chat"]), default=None)
-@click.option("--concurrency", type=click.IntRange(1), help="Requests in flight at each server.")
+@click.option("--concurrency", type=click.IntRange(1), help="Requests in flight at each server; with --rate, at most.")
+@click.option("--rate", type=float, help="Requests a second that arrive at each server, however many are in flight.")
+@click.option("--arrivals", type=click.Choice(["poisson", "constant"]), help="How they arrive.  [default: poisson]")
+@click.option("--ramp", type=float, help="Seconds over which the load grows to its height.")
 @click.option("--batches", type=click.IntRange(1), help="So many back-to-back batches at each server.")
 @click.option("--max-tokens", type=click.IntRange(1))
 @click.option("--warmup", type=click.IntRange(0), help="Generations a server that count in no rate.")
+@click.option("--seed", help="Of prompts and requests; none: requests carry no seed, as production's do.")
+@click.option(
+    "--goodput", metavar="NAME:MS,...", help="Limits of a request served well: ttft:500,tpot:50,latency:9000."
+)
 @click.option("--seconds", type=float, help="Stop after this long.")
 @click.option("--generations", type=click.IntRange(1), help="Stop after so many at each server.")
 @click.option("--collapses", type=click.IntRange(1), help="Stop at so many collapses.")
@@ -39,15 +43,21 @@ def run(plan: str | None, output: Path, registration: Path | None, **given: Any)
     """Load servers, score every generation, watch for trouble. Given an existing output folder, goes on with it."""
     import asyncio
 
+    from esimd_soak import plan as planning
     from esimd_soak.judge import analysis
     from esimd_soak.load.run import Run
     from esimd_soak.show import text
     from esimd_soak.store import table
 
-    made = _plan(plan, given)
-    sealed = _registration(registration, made)
+    from . import progress
+
+    made, sealed = _registered(registration, _plan(plan, given), output)
+    for warning in planning.warnings(made):
+        click.echo(f"warning: {warning}", err=True)
     soak = Run(made, output, sealed)
-    reason = asyncio.run(soak.go(_progress() if sys.stderr.isatty() else None))
+    reason = asyncio.run(soak.go(progress.terminal() if sys.stderr.isatty() else progress.lines()))
+    if sys.stderr.isatty():
+        click.echo(err=True)
     found = analysis.analyse(table.read([output]))
     for line in text.report(found):
         click.echo(line)
@@ -58,12 +68,17 @@ def run(plan: str | None, output: Path, registration: Path | None, **given: Any)
 def _plan(path: str | None, given: dict[str, Any]) -> Plan:
     from esimd_soak import plan as planning
 
-    changes = {key: given[key] for key in ("concurrency", "batches", "max_tokens", "warmup") if given[key] is not None}
+    names = ("concurrency", "batches", "max_tokens", "warmup", "rate", "arrivals", "ramp")
+    changes = {key: given[key] for key in names if given[key] is not None}
     if given["url"]:
         api = {"api": given["api"]} if given["api"] else {}
         changes["server"] = [{"url": url, **api} for url in given["url"]]
     if given["logprobs"]:
         changes["logprobs"] = True
+    if given["seed"] is not None:
+        changes["seed"] = _seed(given["seed"])
+    if given["goodput"]:
+        changes["goodput"] = _goodput(given["goodput"])
     stop = {key: given[key] for key in ("seconds", "generations", "collapses") if given[key] is not None}
     if stop:
         changes["stop"] = stop
@@ -74,29 +89,46 @@ def _plan(path: str | None, given: dict[str, Any]) -> Plan:
     return planning.make(changes, "the command line")
 
 
-def _registration(path: Path | None, plan: Plan) -> dict[str, Any] | None:
+def _seed(text: str) -> int | str:
+    try:
+        return text if text == "none" else int(text)
+    except ValueError:
+        raise click.UsageError(f"--seed: expected a whole number or none, found {text}") from None
+
+
+def _goodput(text: str) -> dict[str, float]:
+    """`ttft:500,tpot:50` -> the keys of the plan's table."""
+    found = {}
+    for part in text.split(","):
+        name, _, value = part.partition(":")
+        try:
+            found[f"{name.strip()}_ms"] = float(value)
+        except ValueError:
+            raise click.UsageError(f"--goodput: expected such as ttft:500,tpot:50 (ms), found {part}") from None
+    return found
+
+
+def _registered(path: Path | None, plan: Plan, output: Path) -> tuple[Plan, dict[str, Any] | None]:
+    """The plan, bound to what was registered: by this file, or of the run that goes on."""
     import msgspec
 
-    from esimd_soak.judge import compare
+    from esimd_soak.judge import registration
+    from esimd_soak.store import folder
 
+    begun = folder.read_meta(output).registration if (output / "meta.json").exists() else None
     if path is None:
-        return None
+        found, where = registration.of(begun), str(output)
+    else:
+        try:
+            found, where = registration.read(path.read_bytes(), str(path)), str(path)
+        except OSError as error:
+            raise ToolError(f"cannot read: {error.strerror}", str(path)) from None
+    if found is None:
+        return plan, None
     try:
-        found = compare.read_registration(path.read_bytes(), str(path))
-    except OSError as error:
-        raise ToolError(f"cannot read: {error.strerror}", str(path)) from None
-    if plan.name not in (found.a, found.b):
-        raise ToolError(f"it registers {found.a} against {found.b}, but this plan is named {plan.name}", str(path))
-    return dict(msgspec.to_builtins(found))
-
-
-def _progress() -> Callable[[Run], None]:
-    def show(soak: Run) -> None:
-        parts = [f"{lane.server.name} {lane.collapses}/{lane.scored:,}" for lane in soak.lanes]
-        errors = sum(lane.errors for lane in soak.lanes)
-        click.echo(f"\r\033[K{'  '.join(parts)}  errors {errors}", nl=False, err=True)
-
-    return show
+        return registration.bound(found, plan), dict(msgspec.to_builtins(found))
+    except ToolError as error:
+        raise ToolError(error.message, where) from None
 
 
 @click.command()

@@ -1,26 +1,28 @@
-"""argv -> calls -> streams and exit code. Prints for the whole package, together with `cli_live`.
+"""argv -> calls -> streams and exit code. Prints for the whole package, together with `live` and `acceptance`.
 
-Exit codes: 0 clean, 1 findings, 2 could not run, nothing measured, or not to be trusted. Data to stdout, prose to
-stderr.
+Exit codes: 0 clean, 1 findings, 2 could not run, not enough seen, not as registered, or not to be trusted. Data to
+stdout, prose to stderr.
 """
 
 from __future__ import annotations
 
+import math
 import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from esimd_soak import __version__
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
-from . import live
+from . import ending, live
 
 if TYPE_CHECKING:
     from esimd_soak.judge.analysis import Analysis
+    from esimd_soak.judge.compare import Arm
+    from esimd_soak.store.table import Table
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 RUNS = click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
@@ -43,17 +45,24 @@ def esimd_soak() -> None:
     show_default=True,
     help="Longest run of one character that is still no collapse, plus 1.",
 )
+@click.option(
+    "--rule",
+    type=click.Choice(["measures", "origin"]),
+    default="measures",
+    show_default=True,
+    help="What makes a text degenerate: every measure, or the longest run alone, as in the origin reports.",
+)
 @click.option("--text", "plain", is_flag=True, help="The files are plain text, a generation a line.")
 @FORMAT
-def score(files: tuple[str, ...], run: int, plain: bool, form: str) -> int:
+def score(files: tuple[str, ...], run: int, rule: Any, plain: bool, form: str) -> int:
     """Score text you already have: JSONL of completions, or results of `vllm bench serve`. `-` is stdin."""
     from esimd_soak.judge import rescore
-    from esimd_soak.judge.analysis import rate
+    from esimd_soak.judge.part import rate
     from esimd_soak.score import KINDS, Limits
 
     if len({os.path.realpath(name) if name != "-" else name for name in files}) < len(files):
         raise click.UsageError("a file is named twice: its generations would count twice")
-    limits = Limits(run=run)
+    limits = Limits(run=run, rule=rule)
     total, failed = 0, 0
     kinds = dict.fromkeys(KINDS, 0)
     errors: list[ToolError] = []
@@ -71,15 +80,15 @@ def score(files: tuple[str, ...], run: int, plain: bool, form: str) -> int:
                     if form == "json":
                         _json({"place": one.place, **_fields(one.score), "text": one.text})
                     else:
-                        words = f"longest run {one.score.run} of {one.score.char!r}"
-                        if one.score.cycle:
-                            words += f", period {one.score.period} over {one.score.cycle} characters"
-                        click.echo(f"{one.place}: {', '.join(one.score.kinds)}: {words}: {one.text[-60:]!r}")
+                        click.echo(
+                            f"{one.place}: {', '.join(one.score.kinds)}: {one.score.words()}: {one.text[-60:]!r}"
+                        )
                 if total == before:
                     errors.append(ToolError("no generation found in it", name))
         except ToolError as error:
             errors.append(error)
-    _errors(errors)
+    for trouble in errors:
+        click.echo(str(trouble), err=True)
     if not total:
         click.echo("nothing measured: no generation found", err=True)
         return 2
@@ -95,7 +104,7 @@ def score(files: tuple[str, ...], run: int, plain: bool, form: str) -> int:
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write one self-contained HTML page.")
 @FORMAT
 def report(runs: tuple[Path, ...], kinds: str, page: Path | None, form: str) -> int:
-    """Rates with exact intervals, clusters, time line, and what the data cannot exclude."""
+    """Rates with intervals that hold for bursts, speed, clusters, time line, and what the data cannot exclude."""
     from esimd_soak.show import html, text
     from esimd_soak.store import folder, table
 
@@ -105,10 +114,8 @@ def report(runs: tuple[Path, ...], kinds: str, page: Path | None, form: str) -> 
         folder.write_whole(page, html.page(found, table.examples(runs), title).encode())
         click.echo(f"wrote {page}", err=True)
     if form == "json":
-        findings = [
-            {"code": f.code, "run": f.location.path, "server": f.op, "message": f.message} for f in found.findings
-        ]
-        _json({"version": 1, "exit_code": found.exit_code, "findings": findings, **_fields(found)})
+        findings = [{"code": f.code, "run": f.where, "server": f.server, "message": f.message} for f in found.findings]
+        _json({"version": 2, "exit_code": found.exit_code, "findings": findings, **_fields(found)})
     else:
         for line in text.report(found):
             click.echo(line)
@@ -121,22 +128,26 @@ def report(runs: tuple[Path, ...], kinds: str, page: Path | None, form: str) -> 
 @click.option("--alpha", type=float, default=0.05, show_default=True)
 @click.option("--power", "chance", type=float, default=0.8, show_default=True)
 @click.option("--generations", type=int, default=0, help="Say what so many an arm can find instead.")
-def power(rate: float, ratio: float, alpha: float, chance: float, generations: int) -> int:
+@click.option("--burst", type=float, default=1.0, show_default=True, help="The mean number of collapses in a burst.")
+def power(rate: float, ratio: float, alpha: float, chance: float, generations: int, burst: float) -> int:
     """How many generations does a comparison need?"""
-    from esimd_soak.judge import stats
+    from esimd_soak.judge import clusters, stats
 
     try:
-        need = stats.sample_size(rate, ratio, alpha, chance)
+        effect = clusters.burst_effect(burst)
+        need = math.ceil(stats.sample_size(rate, ratio, alpha, chance) * effect)
         other = f"{100 * rate:g} % against {100 * rate * ratio:g} %"
         click.echo(f"{other}: {need:,} generations an arm for power {chance:g} at alpha {alpha:g} (two-sided)")
         if generations:
             click.echo(
-                f"{generations:,} an arm find it with a chance of {stats.power_of(generations, rate, ratio, alpha):.1%}"
+                f"{generations:,} an arm find it with a chance of "
+                f"{stats.power_of(generations / effect, rate, ratio, alpha):.1%}"
             )
-        click.echo(
-            f"{stats.clean_size(rate):,} generations without one event exclude {100 * rate:g} % at 95 %, one-sided"
-        )
-    except ValueError as error:
+        clean = math.ceil(stats.clean_size(rate) * burst)
+        click.echo(f"{clean:,} generations without one event exclude {100 * rate:g} % at 95 %, one-sided")
+        if burst > 1:
+            click.echo(f"for bursts of {burst:g} on average (1 + Poisson): a design effect of {effect:.2f}")
+    except (ValueError, OverflowError) as error:
         raise ToolError(str(error)) from None
     return 0
 
@@ -149,19 +160,46 @@ def power(rate: float, ratio: float, alpha: float, chance: float, generations: i
 @click.option("--size", type=click.IntRange(1), required=True, help="Generations an arm.")
 @click.option("--stop", required=True, help="The stopping rule, in words.")
 @click.option("--alpha", type=float, default=0.05, show_default=True)
-@click.option("--test", type=click.Choice(["two-proportion", "fisher"]), default="two-proportion", show_default=True)
+@click.option(
+    "--test",
+    type=click.Choice(["blocks", "two-proportion", "fisher"]),
+    default="blocks",
+    show_default=True,
+    help="The others take collapses as independent, and are never believed beyond the blocks.",
+)
+@click.option(
+    "--looks",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    help="How often it may be compared, at equal steps up to the size (alpha spending).",
+)
+@KINDS
 def register(
-    target: Path, hypothesis: str, arm_a: str, arm_b: str, size: int, stop: str, alpha: float, test: Any
+    target: Path,
+    hypothesis: str,
+    arm_a: str,
+    arm_b: str,
+    size: int,
+    stop: str,
+    alpha: float,
+    test: Any,
+    looks: int,
+    kinds: str,
 ) -> int:
     """Say what will be compared before measuring it; `run --registration` writes its hash into the run."""
     import msgspec
 
-    from esimd_soak.judge.compare import Registration
+    from esimd_soak.judge.registration import Registration
     from esimd_soak.store import folder
 
     if target.exists():
         raise ToolError("this file exists; a registration is never changed", str(target))
-    made = Registration(hypothesis, arm_a, arm_b, size, stop, alpha, test).sealed()
+    if arm_a == arm_b:
+        raise ToolError(f"both arms are named {arm_a}; their plans tell them apart by `name`")
+    if not 0 < alpha < 1:
+        raise ToolError(f"expected alpha between 0 and 1, found {alpha:g}", "--alpha")
+    made = Registration(hypothesis, arm_a, arm_b, size, stop, alpha, test, _kinds(kinds), looks=looks).sealed()
     folder.write_whole(target, msgspec.json.format(msgspec.json.encode(made), indent=2))
     click.echo(made.digest)
     return 0
@@ -174,6 +212,7 @@ def register(
 @click.option("--card-a", default="", help="Only this card of A.")
 @click.option("--card-b", default="", help="Only this card of B.")
 @click.option("--registration", type=click.Path(path_type=Path), help="What was registered before the runs.")
+@click.option("--burst", type=float, default=1.0, help="Of bare counts: the mean number of collapses in a burst.")
 @KINDS
 @FORMAT
 def compare(
@@ -183,62 +222,61 @@ def compare(
     card_a: str,
     card_b: str,
     registration: Path | None,
+    burst: float,
     kinds: str,
     form: str,
 ) -> int:
-    """Are two rates different? Refuses arms that cannot be compared."""
+    """Are two rates different? By blocks, so that a burst counts once. Refuses arms that cannot be compared."""
     from esimd_soak.judge import compare as comparing
-    from esimd_soak.store import folder
+    from esimd_soak.judge import registration as registering
+    from esimd_soak.show import comparison
 
+    if burst < 1 or not math.isfinite(burst):
+        raise click.UsageError(f"a burst has at least one collapse, found {burst:g}")
+    if burst > 1 and not counts:
+        raise click.UsageError("--burst is for bare counts: runs tell their bursts themselves")
     if counts:
         if a or b or registration:
             raise click.UsageError("bare counts stand alone: no runs and no registration with --counts")
         arms = comparing.counts(" ".join(counts))
     elif a and b:
-        arms = (
-            comparing.arm([folder.read_meta(a)], _analysis([a], kinds), card_a),
-            comparing.arm([folder.read_meta(b)], _analysis([b], kinds), card_b),
-        )
+        arms = (_arm(a, kinds, card_a), _arm(b, kinds, card_b))
     else:
         raise click.UsageError("expected two runs, or --counts K/N K/N")
-    registered = comparing.read_registration(_bytes(registration), str(registration)) if registration else None
-    verdict = comparing.judge(*arms, registered)
+    registered = registering.read(_bytes(registration), str(registration)) if registration else None
+    verdict = comparing.judge(*arms, registered, burst=burst)
     if form == "json":
-        sides = [{"name": x.name, "events": x.events, "generations": x.generations} for x in arms]
-        _json(
-            {
-                "version": 1,
-                "arms": sides,
-                "different": verdict.different,
-                "notes": verdict.notes,
-                **_fields(verdict.found),
-            }
-        )
+        _json(comparison.document(verdict))
     else:
-        for line in comparing.lines(verdict):
+        for line in comparison.lines(verdict):
             click.echo(line)
-    return int(verdict.different)
+    return verdict.exit_code
 
 
 @esimd_soak.command()
 @RUNS
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The new folder.")
-def merge(runs: tuple[Path, ...], output: Path) -> int:
+@click.option(
+    "--same-prompts", is_flag=True, help="Runs at several servers may have one seed, and so the same prompts."
+)
+def merge(runs: tuple[Path, ...], output: Path, same_prompts: bool) -> int:
     """Put the runs of several clients of one experiment together."""
     from esimd_soak.store import merge as merging
 
-    click.echo(f"{merging.merge(runs, output)} files from {len(runs)} runs in {output}", err=True)
+    click.echo(
+        f"{merging.merge(runs, output, same_prompts=same_prompts)} files from {len(runs)} runs in {output}", err=True
+    )
     return 0
 
 
 @esimd_soak.command()
 @RUNS
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The Parquet file.")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The file: .csv, or Parquet.")
 def export(runs: tuple[Path, ...], output: Path) -> int:
-    """Write every generation to a Parquet file."""
+    """Write every generation to a CSV or Parquet file."""
     from esimd_soak.store import merge as merging
 
-    rows = merging.parquet(runs, output)
+    rows = (merging.table if output.suffix.lower() == ".csv" else merging.parquet)(runs, output)
     click.echo(f"{rows:,} generations in {output}", err=True)
     return 0 if rows else 2
 
@@ -249,37 +287,48 @@ for command in live.COMMANDS:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m esimd_soak` and `esimd-soak`."""
+    return ending.run(lambda: dispatch(argv))
+
+
+def dispatch(argv: Sequence[str] | None) -> int:
+    arguments = None if argv is None else list(argv)
     try:
-        arguments = None if argv is None else list(argv)
         return int(esimd_soak.main(args=arguments, prog_name="esimd-soak", standalone_mode=False) or 0)
     except click.ClickException as error:
         error.show()
         return 2
-    except ToolError as error:
-        _errors([error])
-        return 2
-    except ModuleNotFoundError as error:  # the extra's packages, imported where they are needed
-        if (error.name or "").startswith(("esimd_soak", "schema_patch")):
-            raise
-        click.echo(f"error: {error.name} is not installed; install the extra: pip install 'schema-kit[soak]'", err=True)
-        return 2
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return 2
-    except BrokenPipeError:  # `| head`: the reader has seen enough
-        sys.stderr.close()
-        return 2
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except SystemExit:  # what click makes of a reader that has gone
+        raise BrokenPipeError from None
+
+
+def _table(runs: Sequence[Path], kinds: str) -> tuple[Table, Analysis]:
+    from esimd_soak.judge import analysis
+    from esimd_soak.store import table
+
+    read = table.read(runs)
+    return read, analysis.analyse(read, _kinds(kinds))
 
 
 def _analysis(runs: Sequence[Path], kinds: str) -> Analysis:
-    from esimd_soak.judge import analysis
-    from esimd_soak.score import KINDS
-    from esimd_soak.store import table
+    return _table(runs, kinds)[1]
 
-    wanted = tuple(kinds.replace(",", " ").split())
+
+def _arm(run: Path, kinds: str, card: str) -> Arm:
+    from esimd_soak.judge import analysis, compare
+
+    read, found = _table([run], kinds)
+    return compare.arm(read.metas, found, analysis.sequences(read, found.counted), card)
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    from esimd_soak.score import KINDS
+
+    wanted = tuple(text.replace(",", " ").split())
     if unknown := set(wanted) - set(KINDS):
         raise ToolError(f"unknown kind {sorted(unknown)[0]}; expected some of {', '.join(KINDS)}", "--kinds")
-    return analysis.analyse(table.read(runs), wanted)
+    return wanted
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -299,8 +348,3 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ToolError(f"cannot read: {error.strerror}", str(path)) from None
-
-
-def _errors(errors: Iterable[ToolError]) -> None:
-    for error in errors:
-        click.echo(f"{error.where}: error: {error.message}" if error.where else f"error: {error.message}", err=True)

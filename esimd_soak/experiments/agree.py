@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from esimd_soak.judge import stats
 from esimd_soak.load import client, protocol
 from esimd_soak.load.prompts import Prompts
+from esimd_soak.model import ToolError
 from esimd_soak.plan import Plan, Server
 from esimd_soak.score import score
-from schema_patch.model import ToolError
 
 WARNING = (
     "greedy text is not reproducible across instances of one model: in the origin case 9 of 20 prompts agreed at "

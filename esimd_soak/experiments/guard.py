@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from esimd_soak.load import client, protocol, watch
+from esimd_soak.load import client, outcome, protocol, watch
 from esimd_soak.load.client import now
 from esimd_soak.load.metrics import Metrics
 from esimd_soak.load.prompts import Prompts
+from esimd_soak.model import ToolError
 from esimd_soak.plan import Plan, Server
 from esimd_soak.score import score
 from esimd_soak.store.records import Event, Watched
-from schema_patch.model import ToolError
 
 if TYPE_CHECKING:
     import aiohttp
@@ -115,8 +115,8 @@ class Guard:
         host, _, port = self.rules.listen.rpartition(":")
         try:
             await web.TCPSite(runner, host or "127.0.0.1", int(port)).start()
-        except OSError as error:
-            raise ToolError(f"cannot listen on {self.rules.listen}: {error.strerror}", "guard.listen") from None
+        except (OSError, ValueError, OverflowError) as error:
+            raise ToolError(f"cannot listen on {self.rules.listen}: {error}", "guard.listen") from None
         try:
             async with client.session(self.plan.timeout) as http:
                 await asyncio.gather(*(self._server(http, server) for server in self.plan.server))
@@ -144,20 +144,22 @@ class Guard:
     async def canary(self, http: aiohttp.ClientSession, server: Server) -> bool:
         """One canary; True when it collapsed. An error is counted, and is no collapse."""
         self._sent += 1
+        number = self._sent
         try:
             name = await client.model(http, server)
-            body = protocol.request(self.plan, server, name, self.prompts[self._sent], self._sent)
+            body = protocol.request(self.plan, server, name, self.prompts[number], number)
         except ToolError:
             self.metrics.error(server, "unreachable")
             return False
         began = now()
         reply = await client.generate(http, server.url + protocol.path(server), client.headers(server), body)
-        if reply.error and not reply.nan:
-            self.metrics.error(server, reply.error.split(":")[0])
+        found = outcome.judge(reply, self.plan, self.prompts[number])
+        if (reply.error and not reply.nan) or not found.judged:
+            self.metrics.error(server, (reply.error or found.unjudged).split(":")[0])
+        if not found.judged or (reply.error and not found.kinds):
             return False
         self.metrics.seconds(server, reply.end - began)
-        nan = (float("nan"),) if reply.nan else None
-        return self._judge(server, score(reply.text, self.plan.limits, nan).kinds)
+        return self._judge(server, found.kinds)
 
     def _judge(self, server: Server, kinds: tuple[str, ...]) -> bool:
         counted = tuple(kind for kind in kinds if kind in self.plan.count)
@@ -215,7 +217,7 @@ class Guard:
         if isinstance(seen, Watched):
             self.metrics.up(server, seen.healthy)
         elif seen.kind == "corrupted":
-            self.metrics.corrupted(server, sum(seen.values.values()))
+            self.metrics.corrupted(server, sum(value or 0.0 for value in seen.values.values()))
 
 
 async def follow(path: Path, every: float = 0.2) -> AsyncIterator[tuple[int, bytes]]:

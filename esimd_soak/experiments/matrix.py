@@ -23,10 +23,11 @@ import msgspec
 from esimd_soak import plan
 from esimd_soak.judge import acceptance
 from esimd_soak.judge.acceptance import Counts, Row
-from esimd_soak.load import client, watch
+from esimd_soak.load import client, pages, watch
+from esimd_soak.load.reading import decode
 from esimd_soak.load.run import Run
+from esimd_soak.model import ToolError
 from esimd_soak.store import folder as store
-from schema_patch.model import ToolError
 
 CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
@@ -66,9 +67,10 @@ class _Times(msgspec.Struct):
 
 def load(path: str) -> Matrix:
     try:
-        return msgspec.convert(plan.document(path), Matrix)
+        found = msgspec.convert(plan.document(path), Matrix)
     except msgspec.ValidationError as error:
         raise ToolError(f"the matrix is wrong: {error}", path) from None
+    return msgspec.structs.replace(found, url=plan.base(found.url)[0])
 
 
 def run(matrix: Matrix, folder: Path, tell: Callable[[str], None]) -> list[Row]:
@@ -134,8 +136,11 @@ def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> Row:
         counts = asyncio.run(
             around(matrix.url, lambda: _command(matrix.workload.replace("{result}", str(result)), place))
         )
-        bench = msgspec.json.decode(result.read_bytes()) if result.exists() else {}
-        return Row(letter, mode.name, bench.get("mean_itl_ms"), bench.get("output_throughput"), counts)
+        bench, _ = decode(result.read_bytes()) if result.exists() else ({}, "")
+        bench = bench if isinstance(bench, dict) else {}
+        return Row(
+            letter, mode.name, _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput")), counts
+        )
     made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
     soak = Run(made, place / "run")
     counts = asyncio.run(around(matrix.url, soak.go))
@@ -143,17 +148,22 @@ def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> Row:
     return Row(letter, mode.name, itl, speed, counts)
 
 
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
 async def around(url: str, workload: Callable[[], Any]) -> Counts | None:
     """The speculative counters' deltas around a workload; None when the server has none, or nothing was drafted."""
-    server = plan.Server(url)
+    server = plan.make({"server": [{"url": url}], "batches": 1}, url).server[0]
     async with client.session(60) as http:
-        before = await watch.fetch(http, server, "/metrics")
+        before = await pages.fetch(http, server, "/metrics")
         await workload()
-        after = await watch.fetch(http, server, "/metrics")
-    if before is None or after is None:
-        raise ToolError("no /metrics page: the acceptance counters cannot be read", url)
+        after = await pages.fetch(http, server, "/metrics")
+    if before is None or after is None:  # no such page; the answers may tell
+        return None
     values = watch.deltas(watch.counters(before), watch.counters(after))
-    return acceptance.of_counters(values) if values.get(f"{acceptance.PREFIX}drafts") else None
+    told = values.get(f"{acceptance.PREFIX}drafts") or values.get(acceptance.RATE)
+    return acceptance.of_counters(values) if told else None
 
 
 async def _command(command: str, place: Path) -> None:

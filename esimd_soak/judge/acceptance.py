@@ -7,18 +7,19 @@ before, how many here; flat where the drafter is well, which the plain series ne
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from esimd_soak.load import watch
-from schema_patch.model import Finding, Location, ToolError
+from esimd_soak.load.reading import decode
+from esimd_soak.model import Finding, ToolError
 
 from . import stats
 
 PREFIX = "vllm:spec_decode_num_"
+RATE, LENGTH = "sglang:spec_accept_rate", "sglang:spec_accept_length"
 NONE, WELL = 0.05, 0.30
 """Acceptance at a position under the first is as good as none, from the second on is fine."""
 
@@ -26,13 +27,14 @@ NONE, WELL = 0.05, 0.30
 @dataclass(frozen=True, slots=True)
 class Counts:
     drafts: int
+    """0: not told, as by llama.cpp."""
     draft_tokens: int
     accepted: int
     per_position: tuple[float, ...] = ()
     """Accepted drafts at each position; not always whole numbers, as some sources print rounded rates."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.accepted <= self.draft_tokens or not 0 < self.drafts <= self.draft_tokens:
+        if not 0 <= self.accepted <= self.draft_tokens or not 0 <= self.drafts <= self.draft_tokens > 0:
             raise ToolError(
                 f"expected 0 <= accepted <= draft tokens and at least one draft, found {self.accepted} of "
                 f"{self.draft_tokens} in {self.drafts}: was speculative decoding on, and was there a workload?"
@@ -44,11 +46,12 @@ class Counts:
 
     @property
     def length(self) -> float:
-        return 1 + self.accepted / self.drafts
+        """nan where the number of drafts is not told."""
+        return 1 + self.accepted / self.drafts if self.drafts else math.nan
 
     @property
     def positions(self) -> tuple[float, ...]:
-        return tuple(count / self.drafts for count in self.per_position)
+        return tuple(count / self.drafts for count in self.per_position) if self.drafts else ()
 
     @property
     def conditional(self) -> tuple[float, ...]:
@@ -58,7 +61,7 @@ class Counts:
 
     def __add__(self, other: Counts) -> Counts:
         mine, theirs = len(self.per_position), len(other.per_position)
-        if mine != theirs:
+        if mine != theirs or bool(self.drafts) != bool(other.drafts):
             raise ToolError(f"{mine} positions and {theirs}: not of one configuration")
         return Counts(
             self.drafts + other.drafts,
@@ -70,31 +73,51 @@ class Counts:
 
 def of_counters(values: dict[str, float]) -> Counts:
     """Counter values or, rather, their deltas around a workload, as `watch.counters` names them."""
-    if f"{PREFIX}drafts" not in values:
-        raise ToolError(f"no counter {PREFIX}drafts: the server runs without speculative decoding")
+    if RATE in values and LENGTH in values:
+        return _of_averages(values)
+    names = [f"{PREFIX}{name}" for name in ("drafts", "draft_tokens", "accepted_tokens")]
+    if names[0] not in values:
+        raise ToolError(f"no counter {names[0]}: the server runs without speculative decoding")
+    if missing := [name for name in names if name not in values]:
+        raise ToolError(f"expected the counters {', '.join(names)}, found no number under {', '.join(missing)}")
     prefix = f"{PREFIX}accepted_tokens_per_pos["
-    found = sorted((int(key[len(prefix) : -1]), value) for key, value in values.items() if key.startswith(prefix))
-    return Counts(
-        round(values[f"{PREFIX}drafts"]),
-        round(values[f"{PREFIX}draft_tokens"]),
-        round(values[f"{PREFIX}accepted_tokens"]),
-        tuple(value for _, value in found),
-    )
+    places = {key[len(prefix) : -1]: value for key, value in values.items() if key.startswith(prefix)}
+    found = sorted((int(place), value) for place, value in places.items() if place.isdecimal())
+    drafts, tokens, accepted = (round(values[name]) for name in names)
+    return Counts(drafts, tokens, accepted, tuple(value for _, value in found))
+
+
+def _of_averages(values: dict[str, float]) -> Counts:
+    """sglang counts its verify calls, and of drafts tells averages: the accepted length, with the target's own token,
+    and the rate. Where it does not count the calls, the proportions are those of a thousand drafts."""
+    rate, length = values[RATE], values[LENGTH]
+    if not (0 < rate <= 1 and length >= 1):
+        raise ToolError(
+            f"expected a rate above 0 and a length from 1 on, found {rate:g} and {length:g}: nothing drafted"
+        )
+    drafts = round(values.get(f"{PREFIX}drafts", 0)) or 1000
+    accepted = round((length - 1) * drafts)
+    return Counts(drafts, max(drafts, accepted, round(accepted / rate)), accepted)
+
+
+def of_replies(accepted: int, drafted: int) -> Counts:
+    """What the answers themselves tell of their drafts (llama.cpp: `timings.draft_n`); drafts are not counted there."""
+    return Counts(0, drafted, min(accepted, drafted))
 
 
 def of_bench(text: str) -> Counts:
     """The JSON result of `vllm bench serve`."""
     try:
-        result = json.loads(text)
+        result, _ = decode(text.encode("utf-8", "replace"))
         drafts = int(result["spec_decode_num_drafts"])
         rates = result.get("spec_decode_per_position_acceptance_rates") or []
         return Counts(
             drafts,
             int(result["spec_decode_draft_tokens"]),
             int(result["spec_decode_accepted_tokens"]),
-            tuple(round(rate * drafts, 6) for rate in rates),
+            tuple(round(float(rate) * drafts, 6) for rate in rates),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         expected = "expected a bench result with spec_decode_* keys (absent when no token was drafted)"
         raise ToolError(f"{expected}: {error}") from None
 
@@ -107,15 +130,18 @@ def of_console(text: str) -> Counts:
         match = re.search(rf"^{re.escape(name)}:\s+([\d.,]+)\s*$", block, re.MULTILINE)
         if not match:
             raise ToolError(f"expected a line {name!r} in the speculative decoding block, found none")
-        return float(match[1].replace(",", ""))
+        try:
+            return float(match[1].replace(",", ""))
+        except ValueError:
+            raise ToolError(f"expected a number after {name!r}, found {match[1]}") from None
 
-    drafts = number("Drafts")
+    drafts = number("Drafts")  # more than one figure in a number's place is no number
     positions = re.findall(r"^\s*Position (\d+):\s+([\d.]+)\s*$", block, re.MULTILINE)
     return Counts(
         int(drafts),
         int(number("Draft tokens")),
         int(number("Accepted tokens")),
-        tuple(float(rate) / 100 * drafts for _, rate in positions),
+        tuple(_rate(rate) / 100 * drafts for _, rate in positions),
     )
 
 
@@ -129,11 +155,35 @@ def of_log(text: str) -> list[Counts]:
     """One Counts an interval in which something was drafted; how many drafts follows from the positions printed."""
     found = []
     for accepted, drafted, rates in _LOG.findall(text):
-        positions = [float(rate) for rate in rates.split(",") if rate.strip()]
-        if int(drafted):
+        positions = [_rate(rate) for rate in rates.split(",") if rate.strip()]
+        if int(drafted) and not any(map(math.isnan, positions)):
             drafts = round(int(drafted) / max(1, len(positions)))
             found.append(Counts(drafts, int(drafted), int(accepted), tuple(rate * drafts for rate in positions)))
     return found
+
+
+_LLAMA = re.compile(
+    r"draft acceptance(?: rate)? = [\d.]+ \(\s*(\d+) accepted /\s*(\d+) generated\)"
+    r"(?:[^\n]*?per position = \(([\d., ]*)\))?"
+)
+
+
+def of_llama_log(text: str) -> list[Counts]:
+    """One Counts a request of a llama.cpp log that drafted something; where it tells positions, drafts follow."""
+    found = []
+    for accepted, drafted, rates in _LLAMA.findall(text):
+        positions = [_rate(rate) for rate in rates.split(",") if rate.strip()]
+        drafts = round(int(drafted) / len(positions)) if positions else 0
+        if int(drafted):
+            found.append(Counts(drafts, int(drafted), int(accepted), tuple(rate * drafts for rate in positions)))
+    return found
+
+
+def _rate(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def read(text: str, before: str = "") -> list[Counts]:
@@ -144,14 +194,16 @@ def read(text: str, before: str = "") -> list[Counts]:
         if found := of_log(text):
             return found
         raise ToolError("the log has SpecDecoding lines, but nothing was drafted in any interval: nothing measured")
+    if found := of_llama_log(text):
+        return found
     if "Speculative Decoding" in text:
         return [of_console(text)]
-    if PREFIX in text:
+    if PREFIX in text or RATE in text:
         after = watch.counters(text)
         return [of_counters(watch.deltas(watch.counters(before), after) if before else after)]
     raise ToolError(
-        "expected a `vllm bench serve` result or console output, a server log with SpecDecoding lines, or a /metrics "
-        "page; found nothing about speculative decoding in it"
+        "expected a `vllm bench serve` result or console output, a log of vLLM or llama.cpp, or a /metrics page of "
+        "vLLM or sglang; found nothing about speculative decoding in it"
     )
 
 
@@ -211,32 +263,39 @@ def since(parts: Sequence[Counts]) -> str:
 def compare(baseline: Counts, candidate: Counts, max_drop: float, where: str) -> list[Finding]:
     """Findings where the candidate falls below the baseline by more than `max_drop` (a fraction, absolute)."""
     found = []
-    place = Location(where)
     if baseline.rate - candidate.rate > max_drop:
         z, p = stats.two_proportions(
             baseline.accepted, baseline.draft_tokens, candidate.accepted, candidate.draft_tokens
         )
         words = f"acceptance fell from {baseline.rate:.2%} to {candidate.rate:.2%}, limit {max_drop:.1%}"
-        found.append(Finding("acceptance-rate", place, "", f"{words} (z = {z:.1f}, p = {p:.2g})"))
+        found.append(Finding("acceptance-rate", where, f"{words} (z = {z:.1f}, p = {p:.2g})"))
     kind, meaning = diagnose(candidate)
     if kind != "healthy" and diagnose(baseline)[0] == "healthy":
-        found.append(Finding("acceptance-collapse", place, "", f"{kind}: {meaning}"))
+        found.append(Finding("acceptance-collapse", where, f"{kind}: {meaning}"))
     for i, (a, b) in enumerate(zip(baseline.positions, candidate.positions, strict=False)):
         if a - b > max_drop:
-            found.append(Finding("acceptance-position", place, "", f"position {i} fell from {a:.2%} to {b:.2%}"))
+            found.append(Finding("acceptance-position", where, f"position {i} fell from {a:.2%} to {b:.2%}"))
     return found
 
 
 def lines(name: str, found: Counts) -> list[str]:
     """The numbers as `vllm bench serve` names them, and the conditional series."""
     told = [
-        f"{name}: {found.accepted:,} of {found.draft_tokens:,} draft tokens in {found.drafts:,} drafts = "
-        f"{percent(found.rate)}, length {found.length:.2f}"
+        f"{name}: {found.accepted:,} of {found.draft_tokens:,} draft tokens{in_drafts(found)} = "
+        f"{percent(found.rate)}, length {length(found)}"
     ]
-    for i, (plain, given) in enumerate(zip(found.positions, found.conditional, strict=True)):
+    for i, (plain, given) in enumerate(zip(found.positions, found.conditional, strict=False)):
         conditional = "-" if math.isnan(given) else percent(given)
         told.append(f"  position {i}: {percent(plain)}, given the one before {conditional}")
     return told
+
+
+def in_drafts(found: Counts) -> str:
+    return f" in {found.drafts:,} drafts" if found.drafts else ""
+
+
+def length(found: Counts) -> str:
+    return f"{found.length:.2f}" if found.drafts else "not told"
 
 
 def percent(value: float) -> str:
@@ -263,10 +322,10 @@ def table(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         itl = f"{row.itl_ms:.1f} ms" if row.itl_ms is not None else "-"
         speed = f"{row.tokens_per_second:.1f}" if row.tokens_per_second is not None else "-"
-        rate, length, positions = "nothing drafted", "-", "-"
+        rate, size, positions = "nothing drafted", "-", "-"
         if c := row.counts:
-            rate = f"{percent(c.rate)} ({c.accepted:,} of {c.draft_tokens:,} in {c.drafts:,} drafts)"
-            length = f"{c.length:.2f}"
+            rate = f"{percent(c.rate)} ({c.accepted:,} of {c.draft_tokens:,}{in_drafts(c)})"
+            size = length(c)
             positions = " / ".join(f"{100 * p:.2f}" for p in c.positions)
-        told.append(f"| {row.run} | {row.mode} | {itl} | {speed} | {rate} | {length} | {positions} |")
+        told.append(f"| {row.run} | {row.mode} | {itl} | {speed} | {rate} | {size} | {positions} |")
     return told

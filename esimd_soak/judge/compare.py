@@ -1,50 +1,33 @@
 """Two arms -> one comparison, or a refusal that says why they cannot be compared. Pure.
 
 The refusals are the mistakes of the origin reports: an aggregate of two cards against one card, arms under different
-load, arms that shared a compile cache (the second then ran the first one's code). A comparison is registered before
-its data exist; any other is marked as found afterwards.
+load, arms that shared a compile cache (the second then ran the first one's code). Runs are compared by blocks, so that
+a burst counts once; bare counts have no order and are taken as independent. A comparison is registered before its data
+exist; any other is marked as found afterwards.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-import msgspec
-
+from esimd_soak.load.identity import differences
+from esimd_soak.model import ToolError
 from esimd_soak.store.folder import Meta
-from schema_patch.model import ToolError
 
-from . import stats
-from .analysis import Analysis, Part, percent
+from . import clusters, looks, stats
+from .analysis import Analysis
+from .clusters import Contrast
+from .part import Part, percent
+from .registration import Registration
 from .stats import Comparison
 
+ALIKE = ("max_tokens", "temperature", "prompts", "prompt_lengths", "logprobs", "body", "count", "limits", "rate")
+"""Keys of a plan that must not differ between arms."""
 
-class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What will be compared, said before it is measured."""
 
-    hypothesis: str
-    a: str
-    b: str
-    """The arms: the names of the runs' plans."""
-    size: int
-    """Generations an arm."""
-    stop: str
-    """The stopping rule, in words."""
-    alpha: float = 0.05
-    test: Literal["two-proportion", "fisher"] = "two-proportion"
-    kinds: tuple[str, ...] = ()
-    digest: str = ""
-
-    def sealed(self) -> Registration:
-        return msgspec.structs.replace(self, digest=self.seal())
-
-    def seal(self) -> str:
-        """The hash of everything else; it is written into each run of the arms."""
-        told = msgspec.to_builtins(msgspec.structs.replace(self, digest=""))
-        return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()
+MANY = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +37,14 @@ class Arm:
     generations: int
     run: Analysis | None = None
     metas: tuple[Meta, ...] = ()
-    began: float = 0.0
+    sequences: dict[str, Any] = field(default_factory=dict)
+    """Card -> one truth value a judged generation, in order."""
+    card: str = ""
+    """The one card that was asked for; empty for all."""
+
+    @property
+    def sent(self) -> int:
+        return sum(part.sent for part in self.run.cards) if self.run else self.generations
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +52,30 @@ class Verdict:
     a: Arm
     b: Arm
     found: Comparison
+    blocks: Contrast | None
+    """None for bare counts."""
     registration: Registration | None
+    level: float
+    departed: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
     def p(self) -> float:
-        fisher = self.registration is not None and self.registration.test == "fisher"
-        return self.found.fisher if fisher else self.found.p
+        """Of the registered test; where collapses have an order, never below that of the blocks."""
+        test = self.registration.test if self.registration else "blocks"
+        alone = self.found.fisher if test == "fisher" else self.found.p
+        if self.blocks is None:
+            return alone
+        return self.blocks.p if test == "blocks" else max(alone, self.blocks.p)
 
     @property
     def different(self) -> bool:
-        return self.p < (self.registration.alpha if self.registration else 0.05)
+        return self.p < self.level
 
-
-def read_registration(data: bytes, where: str) -> Registration:
-    """ToolError when it was changed after it was sealed."""
-    try:
-        found = msgspec.json.decode(data, type=Registration)
-    except msgspec.DecodeError as error:
-        raise ToolError(f"expected a registration: {error}", where) from None
-    if found.seal() != found.digest:
-        raise ToolError(f"the registration was changed after it was sealed (expected {found.seal()})", where)
-    return found
+    @property
+    def exit_code(self) -> int:
+        """A registered comparison that was not kept to has no verdict."""
+        return 2 if self.departed else int(self.different)
 
 
 def counts(text: str) -> tuple[Arm, Arm]:
@@ -91,7 +83,8 @@ def counts(text: str) -> tuple[Arm, Arm]:
     arms = []
     for name, part in zip("AB", text.split(), strict=False):
         events, _, generations = part.replace(",", "").partition("/")
-        if not (events.isdigit() and generations.isdigit() and 0 <= int(events) <= int(generations) > 0):
+        plain = events.isdecimal() and generations.isdecimal() and len(generations) < 16
+        if not (plain and 0 <= int(events) <= int(generations) > 0):
             raise ToolError(f"expected counts such as 42/12960, found {part}")
         arms.append(Arm(name, int(events), int(generations)))
     if len(arms) != 2 or len(text.split()) != 2:
@@ -99,8 +92,8 @@ def counts(text: str) -> tuple[Arm, Arm]:
     return arms[0], arms[1]
 
 
-def arm(metas: Sequence[Meta], run: Analysis, card: str = "") -> Arm:
-    """A run as an arm; `card` takes one card of it. ToolError when nothing was measured."""
+def arm(metas: Sequence[Meta], run: Analysis, sequences: dict[str, Any], card: str = "") -> Arm:
+    """A run as an arm; `card` takes one card of it. ToolError when nothing, or not enough, was measured."""
     parts = [part for part in run.cards if not card or part.card == card]
     if card and not parts:
         raise ToolError(f"no card {card} in {metas[0].name}; it has {', '.join(part.card for part in run.cards)}")
@@ -109,17 +102,24 @@ def arm(metas: Sequence[Meta], run: Analysis, card: str = "") -> Arm:
         raise ToolError(f"nothing was scored in {metas[0].name}: there is nothing to compare")
     if run.troubles:
         raise ToolError(f"{metas[0].name} is not to be trusted: {run.troubles[0]}")
+    if run.missing:
+        raise ToolError(f"not enough was seen of {metas[0].name}: {run.missing[0]}")
     name = metas[0].name + (f" on {card}" if card else "")
-    return Arm(
-        name, sum(r.events for r in measured), sum(r.generations for r in measured), _only(run, parts), tuple(metas)
-    )
-
-
-def _only(run: Analysis, parts: Sequence[Part]) -> Analysis:
-    from dataclasses import replace
-
     cards = {part.card for part in parts}
-    return replace(run, cards=list(parts), servers=[server for server in run.servers if server.card in cards])
+    only = replace(run, cards=parts, servers=[server for server in run.servers if server.card in cards])
+    kept = {of: values for of, values in sequences.items() if of in cards}
+    events, generations = sum(r.events for r in measured), sum(r.generations for r in measured)
+    return Arm(name, events, generations, only, tuple(metas), kept, card)
+
+
+def first(x: Arm, generations: int) -> Arm:
+    """The arm as it was when so many generations had ended: what a look before the end may see."""
+    if generations >= x.generations or x.run is None:
+        return x
+    share = generations / x.generations
+    kept = {card: values[: round(len(values) * share)] for card, values in x.sequences.items()}
+    events, number = (sum(int(f(v)) for v in kept.values()) for f in (sum, len))
+    return replace(x, sequences=kept, events=events, generations=number)
 
 
 def refusals(a: Arm, b: Arm) -> list[str]:
@@ -138,87 +138,126 @@ def refusals(a: Arm, b: Arm) -> list[str]:
     if loads[0] != loads[1]:
         words = " and ".join(", ".join(map(str, sorted(load))) for load in loads)
         found.append(f"different concurrency: {words} in flight a server. Collapses depend on load; run both alike")
-    for key in ("max_tokens", "temperature", "prompts", "prompt_lengths", "logprobs", "body", "count", "limits"):
-        values = [{str(meta.plan.get(key)) for meta in x.metas} for x in (a, b)]
+    for key in ALIKE:
+        values = [{_told(meta.plan, key) for meta in x.metas} for x in (a, b)]
         if values[0] != values[1]:
             found.append(f"different {key}: {' and '.join(', '.join(sorted(v)) for v in values)}. Run both alike")
-    if shared := _caches(a) & _caches(b):
+    apis = [_of_servers(x, "api") | _of_servers(x, "stream") for x in (a, b)]
+    if apis[0] != apis[1]:
+        found.append("one arm used another API than the other (completions or chat, streamed or not). Run both alike")
+    if len(servers := {len(x.run.servers) for x in (a, b) if x.run}) > 1:
+        found.append(f"{min(servers)} and {max(servers)} servers: the load of a card differs. Run both alike")
+    if shared := _of_servers(a, "compile_cache") & _of_servers(b, "compile_cache"):
         found.append(
             f"the arms shared a compile cache ({', '.join(sorted(shared))}): the second may have run the first "
-            "one's code. "
-            "Give each arm a cache of its own and repeat"
+            "one's code. Give each arm a cache of its own and repeat"
         )
     return found
 
 
-def _caches(x: Arm) -> set[str]:
+def _told(plan: dict[str, Any], key: str) -> str:
+    if key == "prompts" and plan.get("prompts_sha256"):
+        return f"content {plan['prompts_sha256'][:12]}"
+    return str(plan.get(key))
+
+
+def _of_servers(x: Arm, key: str) -> set[str]:
     servers = [server for meta in x.metas for server in meta.plan.get("server", [])]
-    return {str(server["compile_cache"]) for server in servers if server.get("compile_cache")}
+    return {str(server[key]) for server in servers if server.get(key, "") != ""}
 
 
-def judge(a: Arm, b: Arm, registration: Registration | None = None) -> Verdict:
-    """ToolError with every refusal, and when the registration names other arms or was not kept to."""
+def judge(a: Arm, b: Arm, registered: Registration | None = None, *, burst: float = 1.0) -> Verdict:
+    """ToolError with every refusal, and when the registration names other arms.
+
+    `burst`: the mean size of the bursts in which the collapses of bare counts come.
+    """
     if reasons := refusals(a, b):
         raise ToolError("these arms cannot be compared: " + "; ".join(reasons))
-    notes = []
-    if registration is None:
+    departed, level, notes = [], 0.05, list[str]()
+    if registered is None:
         notes.append("post hoc: not registered before the data were seen; a hypothesis to test, not a result")
+        if any(meta.registration for x in (a, b) for meta in x.metas):
+            notes.append("these runs belong to a registration, by which this comparison is not made")
     else:
-        _kept(a, b, registration)
-        notes += [
-            f"{x.name} has {x.generations:,} of the registered {registration.size:,}: stopped early"
-            for x in (a, b)
-            if x.generations < registration.size
-        ]
-    if a.run is not None and not (_caches(a) and _caches(b)):
+        departed = _kept(a, b, registered)
+        look = registered.look(min(a.sent, b.sent))
+        level = looks.levels(registered.alpha, registered.looks)[max(look, 1) - 1]
+        if registered.looks > 1 and look:
+            step = registered.steps[look - 1]
+            a, b = (first(x, round(x.generations * min(1.0, step / x.sent))) for x in (a, b))
+            notes.append(f"look {look} of {registered.looks}, at {step:,} an arm: different below p = {level:.2g}")
+    notes += _confounders(a, b)
+    effect = clusters.burst_effect(burst)
+    blocks = clusters.contrast(a.sequences, b.sequences) if a.sequences and b.sequences else None
+    found = stats.compare(
+        round(a.events / effect), round(a.generations / effect), round(b.events / effect), round(b.generations / effect)
+    )
+    if blocks is None:
+        bursts = f"bursts of {burst:g}" if burst > 1 else "one by one"
+        notes.append(f"bare counts have no order: the collapses are taken to come {bursts} (--burst says otherwise)")
+    notes += _power(a, b, blocks.effect if blocks else effect)
+    return Verdict(a, b, found, blocks, registered, level, tuple(departed), tuple(notes))
+
+
+def _confounders(a: Arm, b: Arm) -> list[str]:
+    notes: list[str] = []
+    if a.run is None or b.run is None:
+        return notes
+    if not (_of_servers(a, "compile_cache") and _of_servers(b, "compile_cache")):
         notes.append("no compile_cache is recorded for an arm: that they had one each is not proved")
     seeds = [{meta.plan.get("seed") for meta in x.metas} for x in (a, b)]
     if seeds[0] != seeds[1]:
         notes.append("the arms had different seeds, and so other prompts: a confounder, if a small one")
-    found = stats.compare(a.events, a.generations, b.events, b.generations)
+    told = [list(x.run.served.values()) for x in (a, b) if x.run]
+    if all(told):
+        pairs = zip(told[0], told[1], strict=False)
+        unlike = list(dict.fromkeys(one for x, y in pairs for one in differences(x, y)))
+        notes += [f"the arms differ in what they serve: {one}" for one in unlike[:MANY]]
+        if len(unlike) > MANY:
+            notes.append(f"the arms differ in {len(unlike) - MANY} more facts of what they serve")
+    else:
+        notes.append("what an arm served was not recorded: that both served one model is not proved")
+    return notes
+
+
+def _power(a: Arm, b: Arm, effect: float) -> list[str]:
     base = (a.events + b.events) / (a.generations + b.generations)
     smaller = min(a.generations, b.generations)
-    if 0 < base < 0.5 and (power := stats.power_of(smaller, base, 1.5)) < 0.8:
-        need = stats.sample_size(base, 1.5)
-        notes.append(
-            f"{smaller:,} generations an arm find a factor of 1.5 at {percent(base, 3)} with a chance of {power:.0%}; "
-            f"80 % needs {need:,}"
-        )
-    return Verdict(a, b, found, registration, tuple(notes))
+    if not 0 < base < 0.5 or (power := stats.power_of(smaller / effect, base, 1.5)) >= 0.8:
+        return []
+    need = stats.sample_size(base, 1.5) * effect
+    bursts = f", at a design effect of {effect:.1f}" if effect > 1.05 else ""
+    return [
+        f"{smaller:,} generations an arm find a factor of 1.5 at {percent(base, 3)} with a chance of {power:.0%}; "
+        f"80 % needs {need:,.0f}{bursts}"
+    ]
 
 
-def _kept(a: Arm, b: Arm, registration: Registration) -> None:
-    for x, wanted in ((a, registration.a), (b, registration.b)):
-        if x.name.split(" on ")[0] != wanted:
-            raise ToolError(f"the registration is of {registration.a} against {registration.b}, found {x.name}")
+def _kept(a: Arm, b: Arm, registered: Registration) -> list[str]:
+    """Where the arms depart from the registration. ToolError when they are not its arms."""
+    found = []
+    for x, wanted in ((a, registered.a), (b, registered.b)):
+        if x.run is None or {meta.name for meta in x.metas} != {wanted}:
+            raise ToolError(f"the registration is of {registered.a} against {registered.b}, found {x.name}")
         for meta in x.metas:
-            if (meta.registration or {}).get("digest") != registration.digest:
+            if (meta.registration or {}).get("digest") != registered.digest:
                 raise ToolError(
                     f"{x.name} was not run under this registration (run it with `run --registration FILE`); compare "
-                    "without "
-                    "it, as post hoc"
+                    "without it, as post hoc"
                 )
+        found += x.run.departed
+        if x.card:
+            found.append(f"only card {x.card} of {wanted} is compared")
+    if not found and not registered.look(min(a.sent, b.sent)):
+        found.append("no look is due yet")
+    return found
 
 
-def lines(verdict: Verdict) -> list[str]:
-    """The comparison in words, the effect before the p-value."""
-    found = verdict.found
-    told = []
-    for x in (verdict.a, verdict.b):
-        exact = stats.clopper_pearson(x.events, x.generations)
-        told.append(
-            f"{x.name}: {x.events:,}/{x.generations:,} = {percent(x.events / x.generations, 3)} "
-            f"(95 % {percent(exact.low)} to {percent(exact.high)})"
-        )
-        if x.run and len(x.run.cards) > 1:
-            told += [f"  {part.card}: {part.collapses.words()}" for part in x.run.cards if part.collapses]
-    low, high = (100 * value for value in (found.difference_interval.low, found.difference_interval.high))
-    told.append(f"difference B - A: {100 * found.difference:+.3f} points (95 % {low:+.3f} to {high:+.3f}, Newcombe)")
-    if found.ratio is not None and found.ratio_interval is not None:
-        told.append(
-            f"ratio B / A: {found.ratio:.2f} (95 % {found.ratio_interval.low:.2f} to {found.ratio_interval.high:.2f})"
-        )
-    told.append(f"two-proportion z = {found.z:.2f}, p = {found.p:.2g}; Fisher exact p = {found.fisher:.2g}")
-    told += [f"note: {note}" for note in verdict.notes]
-    told.append("different" if verdict.different else "no difference shown (which is not: no difference)")
-    return told
+def summary(verdict: Verdict) -> str:
+    if verdict.departed:
+        return "NOT AS REGISTERED, so no verdict; compare without the registration for one found afterwards"
+    return "different" if verdict.different else "no difference shown (which is not: no difference)"
+
+
+def parts(x: Arm) -> list[Part]:
+    return x.run.cards if x.run else []

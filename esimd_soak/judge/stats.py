@@ -140,7 +140,7 @@ def sample_size(rate: float, ratio: float, alpha: float = 0.05, power: float = 0
     return math.ceil((root / (rate - other)) ** 2)
 
 
-def power_of(n: int, rate: float, ratio: float, alpha: float = 0.05) -> float:
+def power_of(n: float, rate: float, ratio: float, alpha: float = 0.05) -> float:
     """The chance that `n` generations an arm find this ratio; the inverse of `sample_size`."""
     other = rate * ratio
     mean = (rate + other) / 2

@@ -6,7 +6,9 @@ Knows the clock and this process. Fixed memory: histograms, however long the run
 from __future__ import annotations
 
 import asyncio
+import math
 import time
+from collections.abc import Mapping
 
 from esimd_soak.plan import Client
 
@@ -53,15 +55,13 @@ class Health:
         }
 
 
-def trouble(values: dict[str, float]) -> str:
+def trouble(values: Mapping[str, float | None]) -> str:
     """Why these measurements void a run; empty when they do not."""
     found = []
     for name, words in (("late", "requests went out late"), ("lag", "the event loop came round late")):
-        slow = values.get(f"{name}_p99_ms", 0) > values.get(f"{name}_limit_ms", float("inf"))
-        if slow and values.get(f"{name}_over", 0) > FEW:
-            found.append(
-                f"{words}: 99th percentile {values[f'{name}_p99_ms']:.1f} ms, limit {values[f'{name}_limit_ms']:g} ms"
-            )
+        high, limit = values.get(f"{name}_p99_ms") or 0.0, values.get(f"{name}_limit_ms") or math.inf
+        if high > limit and (values.get(f"{name}_over") or 0) > FEW:
+            found.append(f"{words}: 99th percentile {high:.1f} ms, limit {limit:g} ms")
     if found:
-        found.append(f"the client used {values.get('cpu', 0):.0%} of a processor")
+        found.append(f"the client used {values.get('cpu') or 0:.0%} of a processor")
     return "; ".join(found)

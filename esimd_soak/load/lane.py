@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from esimd_soak.plan import Server
 
+from .protocol import Reply
+
 
 @dataclass(slots=True)
 class Lane:
@@ -22,8 +24,13 @@ class Lane:
     scored: int = 0
     collapses: int = 0
     errors: int = 0
-    in_flight: dict[int, float] = field(default_factory=dict)
+    in_flight: dict[int, Reply] = field(default_factory=dict)
     away_since: float = 0.0
+    """When the server first refused, and has since answered nothing; 0 while it answers."""
+    hold_until: float = 0.0
+    """Until then nothing is sent: the server asked for a pause, or does not answer."""
+    held: int = 0
+    """Arrivals of an open loop that had to wait, because as many as allowed were in flight."""
     failures: int = 0
     stopped: str = ""
 
@@ -53,3 +60,15 @@ class Lane:
             return None
         self.upcoming += 1
         return self.upcoming - 1
+
+    def give_back(self, n: int) -> None:
+        """Request `n` was not served: it is sent again."""
+        if n >= 0:
+            self.holes.append(n)
+        else:
+            self.warming += 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether every number was given out and came back."""
+        return bool(self.limit) and self.upcoming >= self.limit and not self.holes

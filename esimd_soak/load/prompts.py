@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from esimd_soak.model import ToolError
 from esimd_soak.plan import Plan
-from schema_patch.model import ToolError
 
 WORDS = (
     "a the of to in and is that for it as was with be by on not he his but at are this have from or had an they which "
@@ -27,7 +27,7 @@ class Prompts:
     """`prompts[n]`: the prompt of request `n`. Lengths are swept in turn, so each gets its share at any moment."""
 
     def __init__(self, plan: Plan) -> None:
-        self._seed = plan.seed
+        self._seed = plan.prompt_seed
         self._ids = plan.vocabulary if plan.prompts == "ids" else 0
         self._lengths = lengths(plan.prompt_lengths)
         self._given = [] if plan.prompts in ("words", "ids") else read(plan.prompts)

@@ -1,85 +1,96 @@
-"""Watches servers besides the load: their counters, their health, and the kernel log for a lost device.
+"""Watches servers besides the load: their counters and their health. Tells what it saw through one callback.
 
-Knows HTTP and a child process; tells what it saw through one callback and decides nothing.
+Knows the counters of vLLM, sglang and llama.cpp, under vLLM's names; decides nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import math
 import re
-import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from esimd_soak.plan import Server, Watch
+from esimd_soak.model import ToolError
+from esimd_soak.plan import Server
 from esimd_soak.store.records import Event, Watched
-from schema_patch.model import ToolError
 
-from .client import headers, now
+from .client import now
+from .pages import fetch
 
 if TYPE_CHECKING:
     import aiohttp
 
 Seen = Callable[[Event | Watched], None]
-# Read are the counters of vLLM; the names are the same with and without `_total`.
-WANTED = (
-    "vllm:corrupted_requests",
-    "vllm:num_requests_running",
-    "vllm:num_requests_waiting",
+RUNNING, WAITING, TOKENS = "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:generation_tokens"
+CORRUPTED = "vllm:corrupted_requests"
+_VLLM = (
+    CORRUPTED,
+    RUNNING,
+    WAITING,
+    TOKENS,
     "vllm:num_preemptions",
-    "vllm:generation_tokens",
     "vllm:spec_decode_num_drafts",
     "vllm:spec_decode_num_draft_tokens",
     "vllm:spec_decode_num_accepted_tokens",
     "vllm:spec_decode_num_accepted_tokens_per_pos",
 )
-# Only new lines: an old DEVICE_LOST is none of this run's.
-KERNEL_LOG = "exec dmesg --follow-new 2>/dev/null || exec journalctl --dmesg --follow --lines=0"
+# A server's name -> ours; the names are the same with and without `_total`.
+WANTED = {name: name for name in _VLLM} | {
+    "sglang:num_running_reqs": RUNNING,
+    "sglang:num_queue_reqs": WAITING,
+    "sglang:generation_tokens": TOKENS,
+    "sglang:spec_verify_calls": "vllm:spec_decode_num_drafts",
+    "sglang:spec_accept_length": "sglang:spec_accept_length",
+    "sglang:spec_accept_rate": "sglang:spec_accept_rate",
+    "llamacpp:requests_processing": RUNNING,
+    "llamacpp:requests_deferred": WAITING,
+    "llamacpp:tokens_predicted": TOKENS,
+}
+GAUGES = frozenset({RUNNING, WAITING, "sglang:spec_accept_length", "sglang:spec_accept_rate"})
+_AVERAGED = frozenset({"sglang:spec_accept_length", "sglang:spec_accept_rate"})
 _LINE = re.compile(r"^(?:# TYPE )?(" + "|".join(WANTED) + r")(?:_total)?[ {]")
 
 
 def counters(text: str) -> dict[str, float]:
     """The wanted values of a Prometheus page, summed over engines: `name` or `name[position]`, without `_total`.
 
-    Only those lines reach the parser: a page of vLLM has hundreds, and parsing them all would delay the load.
+    Only those lines reach the parser: a page of vLLM has hundreds, and parsing them all would delay the load. A value
+    that is not finite is none. ToolError for what is no such page.
     """
     from prometheus_client.parser import text_string_to_metric_families
 
     lines = [line for line in text.splitlines() if _LINE.match(line)]
-    found: dict[str, float] = {}
+    found: dict[str, list[float]] = {}
     try:
         for family in text_string_to_metric_families("\n".join(lines) + "\n"):
             for sample in family.samples:
-                name = sample.name.removesuffix("_total")
-                if name in WANTED:
+                name = WANTED.get(sample.name.removesuffix("_total"), "")
+                if name and math.isfinite(sample.value):
                     key = f"{name}[{sample.labels['position']}]" if "position" in sample.labels else name
-                    found[key] = found.get(key, 0.0) + sample.value
-    except ValueError as error:
+                    found.setdefault(key, []).append(sample.value)
+    except (ValueError, KeyError, IndexError) as error:
         raise ToolError(f"expected Prometheus text: {error}") from None
+    return {key: sum(values) / (len(values) if key in _AVERAGED else 1) for key, values in found.items()}
+
+
+def deltas(before: Mapping[str, float | None], after: Mapping[str, float | None]) -> dict[str, float]:
+    """What was counted in between; gauges as they stand at the end.
+
+    A counter that fell was reset by a restart: ToolError, there is no difference.
+    """
+    found = {}
+    for key, value in after.items():
+        first = before.get(key) or 0.0
+        if value is None:
+            continue
+        if key not in GAUGES and value < first:
+            raise ToolError(f"{key} fell from {first:g} to {value:g}: the server was restarted in between")
+        found[key] = value if key in GAUGES else value - first
+    for key in set(before) - set(after):
+        if key not in GAUGES and before[key]:
+            raise ToolError(f"{key} fell from {before[key]:g} to nothing: the server was restarted in between")
     return found
-
-
-def deltas(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
-    """What was counted in between. A counter that fell was reset by a restart: ToolError, there is no difference."""
-    for key, value in before.items():
-        if "num_requests_" not in key and after.get(key, 0.0) < value:
-            raise ToolError(
-                f"{key} fell from {value:g} to {after.get(key, 0.0):g}: the server was restarted in between"
-            )
-    return {key: value - before.get(key, 0.0) for key, value in after.items()}
-
-
-async def fetch(http: aiohttp.ClientSession, server: Server, what: str) -> str | None:
-    """The text of a page, or None when there is no such page or no server."""
-    import aiohttp
-
-    try:
-        timeout = aiohttp.ClientTimeout(total=10)
-        async with http.get(f"{server.url}{what}", headers=headers(server), timeout=timeout) as response:
-            return await response.text() if response.status == 200 else None
-    except (aiohttp.ClientError, asyncio.TimeoutError, UnicodeDecodeError):
-        return None
 
 
 class Watcher:
@@ -107,7 +118,7 @@ class Watcher:
             if not values and self._counting:
                 self._event("no metrics", why)
             self._counting = bool(values)
-        self._tell(Watched(now(), self._target.name, up, values))
+        self._tell(Watched(now(), self._target.name, up, dict(values)))
         if up != self._healthy:
             self._healthy = up
             self._event("healthy" if up else "unhealthy", "answers /health again" if up else "does not answer /health")
@@ -115,40 +126,11 @@ class Watcher:
             self._compare(values)
 
     def _compare(self, values: dict[str, float]) -> None:
-        tokens, corrupted = "vllm:generation_tokens", "vllm:corrupted_requests"
-        if values.get(tokens, 0) < self._last.get(tokens, 0):
+        if values.get(TOKENS, 0) < self._last.get(TOKENS, 0):
             self._event("restarted", "its counters began again")
-        elif (more := values.get(corrupted, 0) - self._last.get(corrupted, values.get(corrupted, 0))) > 0:
-            self._event("corrupted", f"{corrupted} rose by {more:g}: it saw NaN in its logits", {corrupted: more})
+        elif (more := values.get(CORRUPTED, 0) - self._last.get(CORRUPTED, values.get(CORRUPTED, 0))) > 0:
+            self._event("corrupted", f"{CORRUPTED} rose by {more:g}: it saw NaN in its logits", {CORRUPTED: more})
         self._last = values
 
-    def _event(self, kind: str, text: str, values: dict[str, float] | None = None) -> None:
+    def _event(self, kind: str, text: str, values: dict[str, float | None] | None = None) -> None:
         self._tell(Event(now(), kind, self._target.name, self._target.card, text, values=values or {}))
-
-
-async def log(watch: Watch, servers: Sequence[Server], lost: Callable[[Server, str], Awaitable[None]]) -> None:
-    """Runs the plan's command and reads its lines; a line that matches loses the card whose `pci` it names.
-
-    A line that names no known card loses all of them: which one is gone cannot be told. Ends with the command.
-    """
-    pattern = re.compile(watch.pattern)
-    process = await asyncio.create_subprocess_shell(
-        KERNEL_LOG if watch.command == "kernel" else watch.command,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    try:
-        async for line in process.stdout:
-            text = line.decode("utf-8", "replace").strip()
-            if pattern.search(text):
-                named = [target for target in servers if target.pci and target.pci in text]
-                for target in named or servers:
-                    await lost(target, text[:300])
-        if code := await process.wait():
-            raise ToolError(f"the command that watches the kernel log ended with {code}: {watch.command}")
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            await process.wait()

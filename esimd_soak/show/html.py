@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from esimd_soak.judge.analysis import Analysis, Part, percent
+from esimd_soak.judge.analysis import Analysis
+from esimd_soak.judge.part import Part, percent
 
 from . import plots, text
 
@@ -43,6 +44,8 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
 .bar { fill: var(--bar); }
 .worse { fill: var(--bad); opacity: .75; }
 .event { stroke: var(--bad); stroke-width: 1.5; }
+svg.narrow { display: none; max-width: 420px; }
+@media (max-width: 600px) { svg.wide { display: none; } svg.narrow { display: block; } }
 .steps { fill: none; stroke: var(--bad); stroke-width: 2; }
 """
 
@@ -50,16 +53,17 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
 def page(found: Analysis, examples: Sequence[Any] = (), title: str = "Soak report") -> str:
     """The report; `examples` are failed generations with their text."""
     body = [f"<h1>{escape(title)}</h1>", f'<p class="soft">{escape(_about(found))}</p>']
-    body += [f'<p class="verdict bad">Not to be trusted: {escape(trouble)}</p>' for trouble in found.troubles]
+    body += [f'<p class="verdict bad">{escape(words)}</p>' for words in text.warnings(found)]
     mood = "bad" if found.exit_code else "good"
     body.append(f'<p class="verdict {mood}">{escape(text.summary(found))}</p>')
     measured = [part for part in found.servers if part.collapses]
     if measured:
         body += ["<h2>Rates</h2>", plots.rates([(_label(found, part), part) for part in measured])]
-        body += ['<p class="soft">Thick: exact (Clopper-Pearson) 95 % interval. Thin: Wilson.</p>']
+        body += ['<p class="soft">Thick: 95 % interval by blocks. Thin: Wilson, were each collapse alone.</p>']
         body.append(_rates(found, found.servers, "server"))
         if any(part.servers > 1 for part in found.cards):
             body += ["<h3>By card</h3>", _rates(found, found.cards, "card")]
+        body += ["<h2>Speed</h2>", _speeds(found)]
         body += ["<h2>Time line</h2>", '<p class="soft">Bars: tokens a second; red where a generation collapsed.</p>']
         for part in measured:
             if part.line:
@@ -79,7 +83,7 @@ def page(found: Analysis, examples: Sequence[Any] = (), title: str = "Soak repor
     if examples:
         body.append("<h2>Examples</h2>")
         for one in examples:
-            told = f"{one.server}, request {one.n}: {', '.join(one.kinds)}"
+            told = f"{one.server}, request {one.n}: {', '.join(one.kinds)}: {one.why}"
             body.append(f'<p class="soft">{escape(told)}</p><pre>{escape(one.text[-600:]) or "(empty)"}</pre>')
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     return (
@@ -88,16 +92,7 @@ def page(found: Analysis, examples: Sequence[Any] = (), title: str = "Soak repor
 
 
 def _about(found: Analysis) -> str:
-    told = []
-    for run in found.runs:
-        facts = "".join(f", {key} {value}" for key, value in run.get("facts", {}).items())
-        told.append(
-            f"{run['name']}: {run.get('concurrency')} in flight a server, max_tokens {run.get('max_tokens')}{facts}"
-        )
-    return (
-        f"{'; '.join(told)}. A collapse is any of: {', '.join(found.counted)}. {found.warm:,} warm-up "
-        "generations left out."
-    )
+    return ". ".join(text.about(found)) + "."
 
 
 def _label(found: Analysis, part: Part) -> str:
@@ -111,7 +106,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _rates(found: Analysis, parts: Sequence[Part], what: str) -> str:
-    head = [what, "collapses", "rate", "exact 95 %", "Wilson 95 %", "excluded above", "tok/s", "median s", "p99 s"]
+    head = [what, "collapses", "judged", "rate", "95 % by blocks", "exact, if alone", "excluded above"]
     rows = []
     for part in parts:
         rate = part.collapses
@@ -122,21 +117,35 @@ def _rates(found: Analysis, parts: Sequence[Part], what: str) -> str:
             [
                 _label(found, part) + (f" ({part.card})" if what == "server" and part.card != part.name else ""),
                 f"{rate.events:,} / {rate.generations:,}",
+                f"{part.judged:.1%} of {part.sent:,}",
                 percent(rate.rate, 3),
+                f"{percent(rate.interval.low)} – {percent(rate.interval.high)}",
                 f"{percent(rate.exact.low)} – {percent(rate.exact.high)}",
-                f"{percent(rate.wilson.low)} – {percent(rate.wilson.high)}",
                 percent(rate.below),
-                f"{part.tokens_per_second:,.0f}",
-                f"{part.latency[0]:.3g}",
-                f"{part.latency[1]:.3g}",
             ]
         )
     return _table(head, rows)
 
 
+def _speeds(found: Analysis) -> str:
+    head = ["server", "", "mean ms", "50 %", "90 %", "95 %", "99 %"]
+    rows = []
+    for part in found.servers:
+        one = part.speed
+        rows.append(
+            [_label(found, part), f"{one.tokens_per_second:,.0f} tok/s, {one.requests_per_second:.3g} requests/s"]
+        )
+        for words, values in (("latency", one.latency), ("TTFT", one.ttft), ("TPOT", one.tpot), ("ITL", one.itl)):
+            if values:
+                numbers = (values.mean, values.p50, values.p90, values.p95, values.p99)
+                rows.append(["", words, *(text.ms(number) for number in numbers)])
+        rows += [["", line] for line in text.speed(one) if line.startswith("goodput")]
+    return _table(head, rows)
+
+
 def _kinds(found: Analysis) -> str:
     kinds = list(next(part.kinds for part in found.servers if part.kinds))
-    head = ["server", *kinds, "not scored"]
+    head = ["server", *kinds, "not whole"]
     rows = []
     for part in found.servers:
         errors = ", ".join(f"{kind} {count:,}" for kind, count in sorted(part.errors.items())) or "0"

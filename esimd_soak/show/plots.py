@@ -1,4 +1,8 @@
-"""Analysis -> SVG, drawn by hand: no library, a few kilobytes, colours from the page's style. Knows no HTML page."""
+"""Analysis -> SVG, drawn by hand: no library, a few kilobytes, colours from the page's style. Knows no HTML page.
+
+Letters do not shrink: every chart is drawn twice, for a wide page and for a narrow one, and the page shows the one that
+fits (`WIDTHS`, classes `wide` and `narrow`).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from esimd_soak.judge.analysis import Part, percent
+from esimd_soak.judge.part import Part, percent
 
-WIDTH = 860
+WIDTHS = {"wide": 860, "narrow": 340}
+NARROW = 600  # below this width of the page, the narrow drawing
 
 
 def ticks(high: float, wanted: int = 5) -> list[float]:
@@ -22,33 +27,45 @@ def ticks(high: float, wanted: int = 5) -> list[float]:
 
 def rates(parts: Sequence[tuple[str, Part]]) -> str:
     """A line a part: the rate, its exact interval (thick) and its Wilson interval (thin)."""
+    return "".join(_rates(parts, width, kind) for kind, width in WIDTHS.items())
+
+
+def _rates(parts: Sequence[tuple[str, Part]], width: int, kind: str) -> str:
     shown = [(label, part.collapses) for label, part in parts if part.collapses]
-    left, row, top = 230, 34, 10
-    scale = ticks(max(max(rate.exact.high, rate.wilson.high) for _, rate in shown))
+    narrow = kind == "narrow"
+    left, row, top, right = (14, 54, 10, 14) if narrow else (230, 34, 10, 90)
+    scale = ticks(max(max(rate.interval.high, rate.wilson.high) for _, rate in shown), 2 if narrow else 5)
     high, bottom = scale[-1], top + row * len(shown)
 
     def x(value: float) -> float:
-        return left + (WIDTH - left - 90) * value / high
+        return left + (width - left - right) * value / high
 
     body = []
     for tick in scale:
         body.append(_line(x(tick), top, x(tick), bottom, "grid"))
         body.append(_text(x(tick), bottom + 18, percent(tick), "middle"))
     for i, (label, rate) in enumerate(shown):
-        y = top + row * (i + 0.5)
+        y = top + row * (i + (0.7 if narrow else 0.5))
         words = f"{label}: {rate.words()}"
         body.append(f"<g><title>{escape(words)}</title>")
-        body.append(_text(left - 12, y + 4, _short(label, 32), "end"))
-        body.append(_line(x(rate.exact.low), y, x(rate.exact.high), y, "thick"))
+        if narrow:
+            body.append(_text(left, y - 14, _short(label, 30), "start"))
+        else:
+            body.append(_text(left - 12, y + 4, _short(label, 32), "end"))
+        body.append(_line(x(rate.interval.low), y, x(rate.interval.high), y, "thick"))
         body.append(_line(x(rate.wilson.low), y, x(rate.wilson.high), y, "thin"))
         body.append(f'<circle class="{"bad" if rate.events else "good"}" cx="{x(rate.rate):.1f}" cy="{y:.1f}" r="5"/>')
-        body.append(_text(WIDTH - 4, y + 4, f"{rate.events:,}/{rate.generations:,}", "end"))
+        body.append(_text(width - 4, y + (-14 if narrow else 4), f"{rate.events:,}/{rate.generations:,}", "end"))
         body.append("</g>")
-    return _svg(bottom + 28, body, "Collapse rate with 95 % intervals: exact (thick), Wilson (thin)")
+    return _svg(width, kind, bottom + 28, body, "Collapse rate with 95 % intervals: by blocks (thick), Wilson (thin)")
 
 
 def time_line(part: Part) -> str:
     """Tokens a second, and under it each collapse where it ended: degenerate text may look like speed."""
+    return "".join(_time_line(part, width, kind) for kind, width in WIDTHS.items())
+
+
+def _time_line(part: Part, width: int, kind: str) -> str:
     line = part.line
     assert line is not None
     left, top, height = 60, 12, 130
@@ -57,12 +74,12 @@ def time_line(part: Part) -> str:
     bottom = top + height
 
     def x(seconds: float) -> float:
-        return left + (WIDTH - left - 20) * seconds / total
+        return left + (width - left - 20) * seconds / total
 
     def y(value: float) -> float:
         return bottom - height * value / scale[-1]
 
-    body = [_line(left, y(tick), WIDTH - 20, y(tick), "grid") for tick in scale]
+    body = [_line(left, y(tick), width - 20, y(tick), "grid") for tick in scale]
     body += [_text(left - 8, y(tick) + 4, f"{tick:,.12g}", "end") for tick in scale]
     for i, value in enumerate(line.tokens):
         words = f"{value:,.0f} tok/s, {line.collapses[i]} collapses in {line.generations[i]:,} generations"
@@ -71,13 +88,17 @@ def time_line(part: Part) -> str:
         body.append(f'<rect class="{colour}" {box} height="{bottom - y(value):.1f}"><title>{words}</title></rect>')
     body += [_line(x(moment), bottom + 4, x(moment), bottom + 18, "event") for moment in line.moments]
     unit, name = (1, "s") if total < 120 else (60, "min") if total < 7200 else (3600, "h")
-    marks = [mark for mark in ticks(total / unit, 6) if mark * unit <= total * 1.001]
+    marks = [mark for mark in ticks(total / unit, width // 140) if mark * unit <= total * 1.001]
     body += [_text(x(mark * unit), bottom + 36, f"{mark:g} {name}", "middle") for mark in marks]
-    return _svg(bottom + 44, body, f"Tokens a second and collapses over time: {part.name}")
+    return _svg(width, kind, bottom + 44, body, f"Tokens a second and collapses over time: {part.name}")
 
 
 def cumulative(part: Part) -> str:
     """Collapses counted up over generations; the straight line is a constant rate. Bursts are steep steps."""
+    return "".join(_cumulative(part, width, kind) for kind, width in WIDTHS.items())
+
+
+def _cumulative(part: Part, width: int, kind: str) -> str:
     line, rate = part.line, part.collapses
     assert line is not None
     assert rate is not None
@@ -85,25 +106,28 @@ def cumulative(part: Part) -> str:
     bottom, scale = top + height, ticks(rate.events, 3)
 
     def x(number: float) -> float:
-        return left + (WIDTH - left - 20) * number / rate.generations
+        return left + (width - left - 20) * number / rate.generations
 
     def y(value: float) -> float:
         return bottom - height * value / scale[-1]
 
-    body = [_line(left, y(tick), WIDTH - 20, y(tick), "grid") for tick in scale]
+    body = [_line(left, y(tick), width - 20, y(tick), "grid") for tick in scale]
     body += [_text(left - 8, y(tick) + 4, f"{tick:,.12g}", "end") for tick in scale]
     body += [
-        _text(x(n), bottom + 18, f"{n:,.0f}", "middle") for n in ticks(rate.generations, 6) if n <= rate.generations
+        _text(x(n), bottom + 18, f"{n:,.0f}", "middle")
+        for n in ticks(rate.generations, width // 140)
+        if n <= rate.generations
     ]
     body.append(_line(x(0), y(0), x(rate.generations), y(rate.events), "thin"))
     steps = [f"M{x(0):.1f},{y(0):.1f}"]
     steps += [f"H{x(n):.1f}V{y(count):.1f}" for n, count in line.steps]
     body.append(f'<path class="steps" d="{"".join(steps)}H{x(rate.generations):.1f}V{y(rate.events):.1f}"/>')
-    return _svg(bottom + 28, body, f"Collapses over generations: {part.name}")
+    return _svg(width, kind, bottom + 28, body, f"Collapses over generations: {part.name}")
 
 
-def _svg(height: float, body: Sequence[str], title: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img"><title>{escape(title)}</title>{"".join(body)}</svg>'
+def _svg(width: int, kind: str, height: float, body: Sequence[str], title: str) -> str:
+    box = f'class="{kind}" viewBox="0 0 {width} {height:.0f}" role="img"'
+    return f"<svg {box}><title>{escape(title)}</title>{''.join(body)}</svg>"
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from esimd_soak import __version__
+from esimd_soak.model import ToolError
 from esimd_soak.plan import Plan, digest, plain
-from schema_patch.model import ToolError
 
-from .records import VERSION, Event, Generation, Watched
+from .records import READABLE, VERSION, Event, Generation, Watched
 
 T = TypeVar("T")
 FILES = {"generations": Generation, "events": Event, "watch": Watched}
@@ -88,14 +88,21 @@ def open_run(folder: Path, plan: Plan, registration: dict[str, Any] | None = Non
     client = socket.gethostname()
     if (folder / "meta.json").exists():
         meta = read_meta(folder)
+        if meta.version != VERSION:
+            raise ToolError(
+                f"the run was begun with format {meta.version}, this is {VERSION}; begin a new one", str(folder)
+            )
         if meta.digest != digest(plan):
             raise ToolError(
                 f"the folder holds a run of another plan (expected digest {digest(plan)}, found {meta.digest}); "
                 "go on with the plan it began with, or choose a new folder",
                 str(folder),
             )
-        if registration is not None and meta.registration != registration:
-            raise ToolError("the run began under another registration, or none; begin a new one", str(folder))
+        if registration is not None and registration["digest"] != (meta.registration or {}).get("digest"):
+            raise ToolError(
+                "the run began under another registration, or none; go on under that one, or begin a new run",
+                str(folder),
+            )
     else:
         stamp = f"{client}-{os.getpid()}-{time.time_ns():x}"
         about = {"host": client, "python": sys.version.split()[0], "esimd_soak": __version__}
@@ -112,9 +119,9 @@ def read_meta(folder: Path) -> Meta:
         meta = msgspec.json.decode(path.read_bytes(), type=Meta)
     except OSError:
         raise ToolError("expected a run (a folder with meta.json), found none", str(folder)) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ToolError(f"expected the description of a run: {error}", str(path)) from None
-    if meta.version != VERSION:
+    if meta.version not in READABLE:
         raise ToolError(f"expected format {VERSION}, found {meta.version}; use the version that wrote it", str(path))
     return meta
 

@@ -1,4 +1,4 @@
-"""Runs -> one run, or a Parquet file. Knows folders of records; no network and no statistics."""
+"""Runs -> one run, a Parquet file or a CSV file. Knows folders of records; no network and no statistics."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 from . import folder as store
 from .records import Generation
 
 
-def merge(folders: Sequence[Path], target: Path) -> int:
+def merge(folders: Sequence[Path], target: Path, *, same_prompts: bool = False) -> int:
     """Lays the files of several clients side by side in a new folder; returns how many. The originals stay.
 
-    ToolError when the plans differ in anything but their servers, or two clients used one name for two servers.
+    ToolError when the plans differ in anything but their servers, when two clients used one name for two servers, and
+    when two had one seed and so the same prompts: at one server always, at several unless `same_prompts`.
     """
     metas = [store.read_meta(folder) for folder in folders]
     if target.exists() and any(target.iterdir()):
@@ -34,6 +35,7 @@ def merge(folders: Sequence[Path], target: Path) -> int:
                 raise ToolError(
                     f"server {server['name']} is {server['url']} here and {known[server['name']]} there", str(folder)
                 )
+    _refuse_doubles(folders, metas, same_prompts)
     ids = [identity for meta in metas for identity in (meta.id, *(str(p["id"]) for p in meta.parts))]
     if len(set(ids)) != len(ids):
         raise ToolError(
@@ -48,7 +50,10 @@ def merge(folders: Sequence[Path], target: Path) -> int:
                 shutil.copy2(path, target / f"{kind}-{i:03d}-{path.name.removeprefix(f'{kind}-')}")
                 copied += 1
     servers = {server["name"]: server for meta in metas for server in meta.plan["server"]}
-    parts = [{"id": m.id, "folder": f.name, "digest": m.digest} for f, m in zip(folders, metas, strict=True)]
+    parts = [
+        {"id": m.id, "folder": f.name, "digest": m.digest, "seed": m.plan.get("seed")}
+        for f, m in zip(folders, metas, strict=True)
+    ]
     whole = msgspec.structs.replace(
         metas[0],
         id="+".join(meta.id for meta in metas),
@@ -59,9 +64,31 @@ def merge(folders: Sequence[Path], target: Path) -> int:
     return copied
 
 
+def _refuse_doubles(folders: Sequence[Path], metas: Sequence[store.Meta], same_prompts: bool) -> None:
+    seen: list[tuple[object, set[str], Path]] = []
+    for folder, meta in zip(folders, metas, strict=True):
+        seeds = [meta.plan.get("seed"), *(part.get("seed") for part in meta.parts if "seed" in part)]
+        urls = {str(server["url"]) for server in meta.plan["server"]}
+        for seed in seeds:
+            for other, known, where in seen:
+                if seed != other or where == folder or (same_prompts and not urls & known):
+                    continue
+                at_one = (
+                    "and one server: its answers would count twice"
+                    if urls & known
+                    else (
+                        "at other servers; give each client a seed of its own, or say --same-prompts if that is meant"
+                    )
+                )
+                raise ToolError(f"it has the seed of {where} ({seed}), so the same prompts, {at_one}", str(folder))
+            seen.append((seed, urls, folder))
+
+
 def _told(meta: store.Meta) -> dict[str, object]:
     # Each client has prompts of its own (another seed) and servers of its own; all else makes the experiment.
-    return {key: value for key, value in meta.plan.items() if key not in ("server", "stop", "client", "watch", "seed")}
+    without = ("server", "stop", "client", "watch", "seed", "goodput", "judged", "prompts")
+    told = {key: value for key, value in meta.plan.items() if key not in without}
+    return told | {"prompts": meta.plan.get("prompts_sha256") or meta.plan.get("prompts")}
 
 
 def parquet(folders: Sequence[Path], target: Path, chunk: int = 100_000) -> int:
@@ -72,7 +99,8 @@ def parquet(folders: Sequence[Path], target: Path, chunk: int = 100_000) -> int:
     if not folders:
         raise ToolError("expected at least one run, found none")
     text, real, whole = pa.string(), pa.float64(), pa.int64()
-    types = {"str": text, "float": real, "int": whole, "tuple[str, ...]": pa.list_(text)}
+    types = {"str": text, "float": real, "int": whole, "bool": pa.bool_(), "tuple[str, ...]": pa.list_(text)}
+    types["dict[int, int]"] = pa.map_(whole, whole)
     fields = {name: types[str(kind)] for name, kind in Generation.__annotations__.items()}
     schema = pa.schema([("run_name", text), *fields.items()])
     temporary, rows = target.with_name(f".{target.name}.part"), 0
@@ -89,10 +117,35 @@ def parquet(folders: Sequence[Path], target: Path, chunk: int = 100_000) -> int:
             for record in store.read(folder, "generations", Generation):
                 columns["run_name"].append(name)
                 for key in fields:
-                    columns[key].append(getattr(record, key))
+                    value = getattr(record, key)
+                    columns[key].append(list(value.items()) if isinstance(value, dict) else value)
                 rows += 1
                 if rows % chunk == 0:
                     flush()
             flush()
     temporary.replace(target)
     return rows
+
+
+def table(folders: Sequence[Path], target: Path) -> int:
+    """Every generation of the runs as one CSV file (RFC 4180) with the column `run_name`; returns how many."""
+    import csv
+
+    names = list(Generation.__struct_fields__)
+    temporary, rows = target.with_name(f".{target.name}.part"), 0
+    with temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["run_name", *names])
+        for folder in folders:
+            run = store.read_meta(folder).name
+            for record in store.read(folder, "generations", Generation):
+                writer.writerow([run, *(_cell(getattr(record, name)) for name in names)])
+                rows += 1
+    temporary.replace(target)
+    return rows
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, tuple):
+        return " ".join(value)
+    return " ".join(f"{key}:{count}" for key, count in value.items()) if isinstance(value, dict) else value

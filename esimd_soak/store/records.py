@@ -1,18 +1,20 @@
 """What a run writes down, one JSON object a line. Knows no file, no network and no statistics.
 
 Field names and meanings are a file format: `VERSION` changes when one of them changes its meaning. Times are seconds
-since 1970 from a monotonic clock; a field at its default is left out of the line.
+since 1970 from a monotonic clock; a field at its default is left out of the line. Version 1 knew neither `partial` nor
+`unjudged`: in it nothing with an error was scored.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
 
 
 class Generation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One request and what came back. `error` set: nothing was scored, and no rate counts it."""
+    """One request and what came back. It counts in rates when it was judged: see `judged`."""
 
     n: int
     """The request's number at this server: with the plan's seed it gives the prompt. Negative while warming up."""
@@ -21,7 +23,7 @@ class Generation(msgspec.Struct, frozen=True, omit_defaults=True):
     position: int
     """How many generations this server had finished in this run before: the order for clusters and gaps."""
     planned: float
-    """When the slot was free to send it; `start` minus `planned` is the client's own delay."""
+    """When it was due, or its slot free; `start` minus `planned` is the client's own delay, or the cap's."""
     start: float
     end: float
     first: float = 0.0
@@ -31,13 +33,27 @@ class Generation(msgspec.Struct, frozen=True, omit_defaults=True):
     finish: str = ""
     status: int = 200
     error: str = ""
+    """Why it is not whole; its first word is the kind."""
+    partial: bool = False
+    """Not whole, but what was received was enough to judge."""
+    unjudged: str = ""
+    """Whole, but nothing that can be judged: withheld by a filter, or cut by the token limit before any limit."""
     run: int = 0
     char: str = ""
     period: int = 0
     cycle: int = 0
     entropy: float = 0.0
+    ratio: float = 0.0
     kinds: tuple[str, ...] = ()
+    why: str = ""
     chars: int = 0
+    choices: int = 1
+    """Above 1: that many answers in one reply, each scored by itself; the measures are those of the worst."""
+    drafted: int = 0
+    accepted: int = 0
+    """Draft tokens of speculative decoding, where the reply tells them."""
+    gaps: dict[int, int] = {}
+    """Times between pieces of the stream: `load.gaps` names the buckets."""
     text: str = ""
     """Only of a generation that failed its score."""
 
@@ -45,9 +61,13 @@ class Generation(msgspec.Struct, frozen=True, omit_defaults=True):
     def warm(self) -> bool:
         return self.n < 0
 
+    @property
+    def judged(self) -> bool:
+        return (not self.error or self.partial) and not self.unjudged
+
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that happened to the run or to a server: began, ended, health, lost, down, corrupted, …"""
+    """Something that happened to the run or to a server: began, ended, served, health, lost, down, corrupted, …"""
 
     t: float
     kind: str
@@ -56,7 +76,9 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
     requests: tuple[int, ...] = ()
     """What was in flight."""
-    values: dict[str, float] = {}
+    values: dict[str, float | None] = {}
+    facts: dict[str, str] = {}
+    """Of `served`: what the server says that it serves."""
 
 
 class Watched(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,4 +87,5 @@ class Watched(msgspec.Struct, frozen=True, omit_defaults=True):
     t: float
     server: str
     healthy: bool = True
-    values: dict[str, float] = {}
+    values: dict[str, float | None] = {}
+    """None where the server said NaN or infinity."""

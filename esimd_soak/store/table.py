@@ -6,15 +6,16 @@ A line becomes some forty bytes of columns as it is read; texts stay on disk but
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from esimd_soak.model import ToolError
 from esimd_soak.score import KINDS
-from schema_patch.model import ToolError
 
 from . import folder as store
 from .folder import Meta
@@ -39,7 +40,12 @@ class _Row(msgspec.Struct, gc=False):
     first: float = 0.0
     tokens: int = 0
     error: str = ""
+    partial: bool = False
+    unjudged: str = ""
     run: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    gaps: dict[int, int] = {}
     kinds: tuple[str, ...] = ()
 
 
@@ -49,6 +55,7 @@ class _Example(msgspec.Struct):
     end: float
     kinds: tuple[str, ...] = ()
     error: str = ""
+    why: str = ""
     text: str = ""
 
 
@@ -66,13 +73,19 @@ class Group:
     tokens: NDArray[np.int64]
     longest: NDArray[np.int64]
     kinds: NDArray[np.int64]
-    failed: NDArray[np.bool_]
-    """True where there was an error: nothing was scored."""
+    judged: NDArray[np.bool_]
+    whole: NDArray[np.bool_]
+    """False where there was an error; some of those were judged by what was received."""
+    gaps: dict[int, int]
+    drafted: int
+    accepted: int
 
 
 @dataclass(slots=True)
 class Table:
     metas: list[Meta] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """Of the runs, as in `metas`; the folder is added where two have one name."""
     groups: list[Group] = field(default_factory=list)
     events: list[tuple[str, Event]] = field(default_factory=list)
     watched: list[tuple[str, Watched]] = field(default_factory=list)
@@ -81,12 +94,17 @@ class Table:
     examples: list[_Example] = field(default_factory=list)
     warm: int = 0
 
+    def plan(self, run: str) -> dict[str, Any]:
+        return self.metas[self.names.index(run)].plan
+
 
 class _Columns:
     def __init__(self, card: str) -> None:
         self.card = card
         self.reals = {name: array("d") for name in ("end", "start", "first", "late")}
-        self.whole = {name: array("q") for name in ("tokens", "longest", "kinds", "failed")}
+        self.whole = {name: array("q") for name in ("tokens", "longest", "kinds", "judged", "whole")}
+        self.gaps: Counter[int] = Counter()
+        self.drafted = self.accepted = 0
 
     def add(self, row: _Row, kinds: int) -> None:
         reals, whole = self.reals, self.whole
@@ -97,7 +115,11 @@ class _Columns:
         whole["tokens"].append(row.tokens)
         whole["longest"].append(row.run)
         whole["kinds"].append(kinds)
-        whole["failed"].append(bool(row.error))
+        whole["judged"].append((not row.error or row.partial) and not row.unjudged)
+        whole["whole"].append(not row.error)
+        self.gaps.update(row.gaps)
+        self.drafted += row.drafted
+        self.accepted += row.accepted
 
     def group(self, run: str, server: str) -> Group:
         import numpy as np
@@ -116,7 +138,11 @@ class _Columns:
             tokens=whole["tokens"],
             longest=whole["longest"],
             kinds=whole["kinds"],
-            failed=whole["failed"].astype(np.bool_),
+            judged=whole["judged"].astype(np.bool_),
+            whole=whole["whole"].astype(np.bool_),
+            gaps=dict(self.gaps),
+            drafted=self.drafted,
+            accepted=self.accepted,
         )
 
 
@@ -136,6 +162,7 @@ def read(folders: Sequence[Path]) -> Table:
         while run in names:
             run += f" ({folder.name})"
         names.add(run)
+        table.names.append(run)
         _read_run(table, folder, run)
         for event in store.read(folder, "events", Event):
             table.events.append((run, event))
@@ -156,9 +183,9 @@ def _read_run(table: Table, folder: Path, run: str) -> None:
         if row.server not in columns:
             columns[row.server] = _Columns(row.card)
         columns[row.server].add(row, codes[row.kinds])
-        if row.error:
+        if why := row.error or row.unjudged:
             counts = table.errors.setdefault((run, row.server), {})
-            kind = row.error.split(":")[0]
+            kind = why.split(":")[0]
             counts[kind] = counts.get(kind, 0) + 1
     table.groups += [column.group(run, server) for server, column in sorted(columns.items())]
 

@@ -11,7 +11,7 @@ from email.parser import Parser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("schema_patch", "esimd_ops", "esimd_soak")
+PACKAGES = ("schema_patch", "esimd_ops")
 
 
 def files() -> list[str]:

@@ -303,7 +303,6 @@ def test_the_context_holds_what_the_kit_is_made_of() -> None:
         "!LICENSE",
         "!schema_patch",
         "!esimd_ops",
-        "!esimd_soak",
     } <= set(rules)
 
 

@@ -47,6 +47,7 @@ def run(
                     run=300 if failed else 2,
                     entropy=0.0 if failed else 4.1,
                     kinds=("run",) if failed else (),
+                    gaps={200: 299},
                     text="Well, then: " + "!" * 300 if failed else "",
                 )
             )

@@ -12,7 +12,7 @@ import json
 import os
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,9 @@ class Faults:
     counts_nan: bool = True
     spec: Callable[[int], tuple[int, ...]] | None = None  # number of the draft -> accepted at each position
     greedy: Callable[[str], str] | None = None
+    script: Callable[[web.Request, int], Awaitable[web.StreamResponse]] | None = None  # answers instead of all this
+    pages: dict[str, object] = field(default_factory=dict)  # more pages that the server has
+    model: str = "tiny"
 
 
 @dataclass
@@ -88,6 +91,9 @@ async def answer(request: web.Request) -> web.StreamResponse:
     chat = request.path.endswith("chat/completions")
     n = body.get("seed", 0) - request.app[SEED]
     n -= 2**31 if n >= 2**30 else 0  # warm-up has negative numbers
+    if state.faults.script is not None:
+        state.numbers.append(n)
+        return await state.faults.script(request, n)
     state.running += 1
     state.most = max(state.most, state.running)
     try:
@@ -157,6 +163,8 @@ async def _answer(request: web.Request, state: State, body: dict[str, Any], chat
 
 async def metrics(request: web.Request) -> web.Response:
     state: State = request.app[STATE]
+    if "/metrics" in state.faults.pages:
+        return await page(request)
     if not state.faults.metrics:
         raise web.HTTPNotFound
     labels = 'engine="0",model_name="tiny"'
@@ -186,8 +194,15 @@ async def health(request: web.Request) -> web.Response:
     return web.Response(status=503 if sick else 200)
 
 
-async def models(_: web.Request) -> web.Response:
-    return web.json_response({"data": [{"id": "tiny"}]})
+async def models(request: web.Request) -> web.Response:
+    return web.json_response({"data": [{"id": request.app[STATE].faults.model}]})
+
+
+async def page(request: web.Request) -> web.Response:
+    told = request.app[STATE].faults.pages.get(request.path)
+    if told is None:
+        raise web.HTTPNotFound
+    return web.Response(text=told) if isinstance(told, str) else web.json_response(told)
 
 
 def make(faults: Faults, seed: int = 0) -> tuple[web.Application, State]:
@@ -199,6 +214,7 @@ def make(faults: Faults, seed: int = 0) -> tuple[web.Application, State]:
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/health", health)
     app.router.add_get("/v1/models", models)
+    app.router.add_get("/{page:.*}", page)
     return app, state
 
 

@@ -15,7 +15,7 @@ from server import Faults, Served, healthy, stale
 from esimd_soak.judge import acceptance
 from esimd_soak.judge.acceptance import Counts
 from esimd_soak.load import watch
-from schema_patch.model import ToolError
+from esimd_soak.model import ToolError
 
 # Run B and run C of the origin report: accepted, draft tokens, drafts, positions.
 B = Counts(2680, 8040, 6908, (2443, 2315, 2150))

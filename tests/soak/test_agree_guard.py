@@ -16,8 +16,8 @@ from esimd_soak.experiments import guard
 from esimd_soak.experiments.agree import compare
 from esimd_soak.experiments.guard import Guard, Judge, Rules
 from esimd_soak.load.metrics import Metrics
+from esimd_soak.model import ToolError
 from esimd_soak.plan import Server
-from schema_patch.model import ToolError
 
 
 def half(prompt: str) -> str:

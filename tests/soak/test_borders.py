@@ -1,7 +1,6 @@
 """What the package may know, what its parsers must bear, and that its examples are true."""
 
 import ast
-import json
 from pathlib import Path
 
 import pytest
@@ -16,22 +15,21 @@ from esimd_soak.load.health import Health, trouble
 from esimd_soak.load.lane import Lane
 from esimd_soak.load.prompts import Prompts, lengths
 from esimd_soak.load.protocol import Reply
+from esimd_soak.model import ToolError
 from esimd_soak.plan import Client, Server
-from schema_patch.model import ToolError
 
 PACKAGE = Path(esimd_soak.__file__).parent
 EXAMPLES = PACKAGE.parent / "examples" / "soak"
 
 
-def test_it_knows_no_torch_no_operators_and_only_the_model() -> None:
+def test_it_knows_no_torch_no_operators_and_nothing_of_the_kit() -> None:
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             for name in names:
-                assert name.split(".")[0] not in ("torch", "esimd_ops", "lief", "tree_sitter"), path
-                assert not name.startswith("schema_patch") or name == "schema_patch.model", path
+                assert name.split(".")[0] not in ("torch", "esimd_ops", "schema_patch", "lief", "tree_sitter"), path
 
 
 def test_the_examples_are_plans() -> None:
@@ -42,62 +40,64 @@ def test_the_examples_are_plans() -> None:
     plan.make({**made.load, "server": [{"url": made.url}]}, "matrix")
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.integers(),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["choices", "text", "usage", "error", "delta", "logprobs", "content"]), inner, max_size=3
-        )
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.binary(max_size=60) | JSON.map(lambda x: json.dumps(x).encode()), st.sampled_from([200, 500]))
-def test_no_answer_breaks_the_parser(data: bytes, status: int) -> None:
-    whole = Reply(status=status)
-    protocol.take_body(whole, data)
-    assert whole.error or whole.pieces
-    stream = Reply()
-    for line in (b"data: " + data.replace(b"\n", b" "), b": comment", b"", b"event: x"):
-        protocol.take_line(stream, line)
-    protocol.end_stream(stream)
-    assert stream.error or stream.pieces
-
-
 def test_a_nan_in_json_is_read_and_seen() -> None:
     reply = Reply()
     protocol.take_body(reply, b'{"choices":[{"text":"a","logprobs":{"token_logprobs":[null,NaN]}}]}')
     assert reply.nan
     assert not reply.error
+    assert streamed(b'{"choices":[{"delta":{"content":"a"},"logprobs":{"content":[{"logprob":NaN}]}}]}').nan
+
+
+def streamed(*events: bytes) -> Reply:
     reply = Reply()
-    protocol.take_line(reply, b'data: {"choices":[{"delta":{"content":"a"},"logprobs":{"content":[{"logprob":NaN}]}}]}')
-    assert reply.nan
+    stream = protocol.Stream(reply)
+    for event in events:
+        stream.feed(b"data: " + event + b"\n\n", 0.0)
+    stream.end()
+    return reply
 
 
 def test_a_stream_that_ends_in_good_order_but_early_was_cut() -> None:
-    piece, last = b'data: {"choices":[{"text":"a"}]}', b'data: {"choices":[{"text":"b","finish_reason":"stop"}]}'
-    for lines, error in (
+    piece, last = b'{"choices":[{"text":"a"}]}', b'{"choices":[{"text":"b","finish_reason":"stop"}]}'
+    for events, error in (
         ([piece], "cut: the stream ended after 1 pieces"),
         ([piece, last], ""),
-        ([piece, b"data: [DONE]"], ""),
-        ([b"data: [DONE]"], "json: the stream held no choices"),
-        ([piece, b'data: {"error": {"message": "engine died"}}'], "server: engine died"),
+        ([piece, b"[DONE]"], ""),
+        ([b"[DONE]"], "json: the stream held no choices"),
+        ([piece, b'{"error": {"message": "engine died"}}'], "server: engine died"),
+        ([piece, b'{"choices":[{"text":"b","finish_reason":"abort"}]}'], "server: it ended the answer"),
     ):
-        reply = Reply()
-        for line in lines:
-            protocol.take_line(reply, line)
-        protocol.end_stream(reply)
+        reply = streamed(*events)
         assert reply.error.startswith(error)
         assert bool(reply.error) == bool(error)
 
 
-def test_thinking_is_scored_too() -> None:
+@given(st.data())
+def test_a_stream_is_the_same_however_it_is_cut_and_whatever_ends_its_lines(data: st.DataObject) -> None:
+    end = data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"]))
+    piece = b'data: {"choices":[{"text":"caf\xc3\xa9 "}]}'
+    several = b'data: {"choices":' + end + b'data: [{"text":"two","finish_reason":"stop"}]}'
+    whole = end.join([b": ping", b"", piece, b"", b"event: x", several, b"", b"data: [DONE]", b"", b""])
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(whole) - 1), max_size=12)))
     reply = Reply()
-    for part in ("reasoning_content", "reasoning", "content"):
-        protocol.take_line(reply, b'data: {"choices":[{"delta":{"%s":"!"}}]}' % part.encode())
-    assert reply.text == "!!!"
+    stream = protocol.Stream(reply)
+    for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+        stream.feed(whole[a:b], 0.0)
+    stream.end()
+    assert (reply.text, reply.finish, reply.error, reply.done) == ("café two", "stop", "", True)
+
+
+def test_what_is_said_apart_stays_apart() -> None:
+    reply = streamed(
+        b'{"choices":[{"index":0,"delta":{"reasoning_content":"hm"}},{"index":1,"delta":{"content":"!"}}]}',
+        b'{"choices":[{"index":0,"delta":{"reasoning":"!"}},{"index":1,"delta":{"content":"!"}}]}',
+        b'{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"good"}]}}]}',
+        b'{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},'
+        b'"finish_reason":"tool_calls"}]}',
+        b"[DONE]",
+    )
+    assert reply.texts == [("reasoning", "hm!"), ("text", "good"), ("tool", "f{}"), ("text", "!!")]
+    assert reply.choices == 2
 
 
 @given(st.lists(st.integers(-5, 60), unique=True), st.integers(0, 80))

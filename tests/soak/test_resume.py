@@ -11,9 +11,9 @@ import pytest
 from running import Soak, events, generations, plan
 from server import Faults, Served
 
+from esimd_soak.model import ToolError
 from esimd_soak.plan import make
 from esimd_soak.store import folder as store
-from schema_patch.model import ToolError
 
 
 def test_killed_with_9_it_loses_nothing_that_was_finished_and_goes_on(soak: Soak, tmp_path: Path) -> None:

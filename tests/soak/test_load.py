@@ -1,0 +1,454 @@
+"""What people expect of a load tool: rates and ramps, times with percentiles, goodput, CSV, progress, what was served."""
+
+import asyncio
+import csv
+import json
+import statistics
+import subprocess
+import sys
+import time
+from itertools import islice, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import recorded
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from running import Soak, events, generations, plan
+from server import ENGLISH, Faults, Served
+
+from esimd_soak.judge import acceptance
+from esimd_soak.load import arrivals, gaps, identity, watch
+from esimd_soak.load.sessions import Sessions
+from esimd_soak.model import ToolError
+from esimd_soak.plan import Plan, make
+from esimd_soak.score import score
+from esimd_soak.store.records import Event
+
+
+def planned(**keys: object) -> Plan:
+    return make({"server": [{"url": "http://x", "name": "s"}], "batches": 1, **keys}, "here")
+
+
+# ------------------------------------------------------------------ limits that can be reached
+
+
+@pytest.mark.parametrize("tokens", [9, 20, 64, 100, 512])
+def test_a_server_that_sends_only_one_character_is_caught_at_any_length(
+    soak: Soak, tmp_path: Path, tokens: int
+) -> None:
+    async def answer(request: web.Request, n: int) -> web.StreamResponse:
+        body = await request.json()
+        return web.json_response({"choices": [{"text": "!" * body["max_tokens"], "finish_reason": "length"}]})
+
+    with Served(Faults(script=answer)) as served:
+        words = ["--url", served.url, "--generations", 8, "--max-tokens", tokens, "-o", tmp_path / "r"]
+        assert soak("run", *words) == 1
+    assert "8 in 8" in soak.out
+    assert ("warning: the limits are scaled" in soak.err) == (tokens < 160)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("max_tokens = 64\nlimits = {run = 80}", "limits.run 80 cannot be reached by answers of 64 tokens"),
+        ("max_tokens = 128\nlimits = {cycle = 192}", "limits.cycle 192 cannot be reached by answers of 128 tokens"),
+        (
+            "max_tokens = 512\nbody = {max_tokens = 50}\nlimits = {run = 80}",
+            "cannot be reached by answers of 50 tokens",
+        ),
+        ("max_tokens = 2", "answers of 2 tokens cannot be judged"),
+        ("batches = 2\nrate = 3.0", "neither a rate nor a ramp"),
+        ("watch = {pattern = '('}", "expected a regular expression"),
+    ],
+)
+def test_a_plan_that_could_never_find_anything_is_refused(soak: Soak, tmp_path: Path, keys: str, words: str) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(f"{keys}\n[[server]]\nurl = 'http://127.0.0.1:9'\n[stop]\nseconds = 1")
+    assert soak("run", path, "-o", tmp_path / "r") == 2
+    assert words in soak.err
+
+
+@pytest.mark.parametrize("name", ["plan", "guard", "matrix"])
+def test_the_examples_catch_a_server_that_sends_only_one_character(name: str) -> None:
+    from esimd_soak import plan as planning
+    from esimd_soak.experiments import guard, matrix
+
+    path = str(Path(__file__).parents[2] / "examples" / "soak" / f"{name}.toml")
+    if name == "plan":
+        made = planning.load(path)
+    elif name == "guard":
+        made = guard.load(path)[0]
+    else:
+        found = matrix.load(path)
+        made = planning.make({**found.load, "server": [{"url": found.url}]}, path)
+    assert score("!" * made.tokens, made.limits).kinds
+    assert score("The capital of France is Paris. " + "!" * (made.tokens // 2), made.limits).kinds
+
+
+# ------------------------------------------------------------------ arrivals
+
+
+def test_poisson_arrivals_have_the_rate_and_the_spread_of_poisson() -> None:
+    made = planned(batches=0, stop={"seconds": 1}, rate=50.0)
+    moments = list(islice(arrivals.moments(made, made.server[0]), 4000))
+    between = [b - a for a, b in pairwise(moments)]
+    assert moments == sorted(moments)
+    assert statistics.fmean(between) == pytest.approx(1 / 50, rel=0.06)
+    assert statistics.stdev(between) == pytest.approx(1 / 50, rel=0.08)
+    assert moments == list(islice(arrivals.moments(made, made.server[0]), 4000))
+
+
+def test_a_ramp_grows_evenly() -> None:
+    made = planned(batches=0, stop={"seconds": 1}, rate=100.0, ramp=10.0, arrivals="constant")
+    moments = np.array(list(islice(arrivals.moments(made, made.server[0]), 1500)))
+    assert (moments <= 5).sum() == pytest.approx(125, abs=1)  # half way, a quarter of what the ramp holds
+    assert (moments <= 10).sum() == pytest.approx(500, abs=1)
+    assert np.diff(moments[moments > 10.1]) == pytest.approx(0.01)
+    assert [
+        arrivals.slot_start(planned(concurrency=4, batches=0, stop={"seconds": 1}, ramp=8), i) for i in range(4)
+    ] == [
+        0,
+        2,
+        4,
+        6,
+    ]
+
+
+def test_an_open_loop_does_not_wait_for_answers(soak: Soak, tmp_path: Path) -> None:
+    with Served(Faults(delay=0.5)) as served:
+        keys = {"rate": 40.0, "arrivals": "constant", "concurrency": 60, "max_tokens": 40, "stop": {"generations": 60}}
+        path = plan(tmp_path, {"url": served.url, "name": "s"}, **keys)
+        assert soak("run", path, "-o", tmp_path / "r") == 0
+        assert 10 < served.state.most <= 60
+    found = sorted(generations(tmp_path / "r"), key=lambda g: g.n)
+    assert [g.n for g in found] == list(range(60))
+    assert np.diff([g.planned for g in found]) == pytest.approx(0.025, abs=1e-3)
+    assert "40.0 requests a second (constant)" in soak.out
+
+
+def test_arrivals_that_were_held_back_are_told(soak: Soak, tmp_path: Path) -> None:
+    with Served(Faults(delay=0.1)) as served:
+        words = ["--url", served.url, "--rate", 100, "--concurrency", 2, "--generations", 20, "--max-tokens", 40]
+        assert soak("run", *words, "-o", tmp_path / "r") == 0
+        assert served.state.most == 2
+    assert "arrivals waited: 2 were in flight" in soak.out
+
+
+# ------------------------------------------------------------------ times
+
+
+@given(st.lists(st.floats(2e-5, 900), min_size=1, max_size=60))
+def test_buckets_keep_every_gap_to_three_per_cent(values: list[float]) -> None:
+    counts: dict[int, int] = {}
+    for value in values:
+        counts[gaps.bucket(value)] = counts.get(gaps.bucket(value), 0) + 1
+    for share in (0.5, 0.9, 0.99, 1.0):
+        exact = sorted(values)[max(0, int(np.ceil(share * len(values) - 1e-9)) - 1)]
+        assert gaps.quantile(counts, share) == pytest.approx(exact, rel=0.03)
+    assert gaps.mean(counts) == pytest.approx(statistics.fmean(values), rel=0.03)
+
+
+def test_first_token_and_gaps_are_those_of_the_server(soak: Soak, tmp_path: Path) -> None:
+    async def answer(request: web.Request, n: int) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await asyncio.sleep(0.2)
+        for i in range(11):
+            piece = {"choices": [{"text": ENGLISH[i * 9 : i * 9 + 9], "finish_reason": "stop" if i == 10 else None}]}
+            await response.write(f"data: {json.dumps(piece)}\n\n".encode())
+            await asyncio.sleep(0.05 if i < 10 else 0)
+        await response.write(b'data: {"choices":[],"usage":{"completion_tokens":11}}\n\ndata: [DONE]\n\n')
+        return response
+
+    with Served(Faults(script=answer)) as served:
+        words = ["--url", served.url, "--generations", 6, "--concurrency", 2, "--goodput", "ttft:5000,latency:100"]
+        assert soak("run", *words, "-o", tmp_path / "r") == 0
+    assert "time to first token (TTFT): " in soak.out
+    assert "goodput (ttft 5000 ms, latency 100 ms): 0 of 6 = 0.0%" in soak.out
+    assert soak("report", tmp_path / "r", "--html", tmp_path / "r.html", "--format", "json") == 0
+    found = json.loads(soak.out)["servers"][0]["speed"]
+    assert 0.2 <= found["ttft"]["p50"] < 0.45
+    assert 0.045 <= found["itl"]["p50"] < 0.12
+    assert found["itl"]["count"] == 60
+    assert 0.05 <= found["tpot"]["p50"] < 0.12
+    assert found["latency"]["p99"] >= found["latency"]["p50"] >= 0.7
+    assert found["goodput"]["good"] == 0
+    page = (tmp_path / "r.html").read_text()
+    assert all(f"<td>{name}</td>" in page for name in ("TTFT", "TPOT", "ITL", "latency"))
+    assert soak("run", "--url", "http://127.0.0.1:9", "--goodput", "ttft", "--generations", 1) == 2
+
+
+def test_a_report_for_a_narrow_screen_has_letters_of_full_size(soak: Soak, tmp_path: Path) -> None:
+    recorded.run(tmp_path / "r", {"0": (26, 2000)})
+    soak("report", tmp_path / "r", "--html", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "@media (max-width: 600px)" in page
+    narrow = [part.split('"')[0] for part in page.split('<svg class="narrow" viewBox="0 0 ')[1:]]
+    # At 380 px the page leaves 348: a drawing of 340 is not shrunk, and its letters stay 12 px.
+    assert narrow
+    assert all(int(box.split()[0]) <= 348 for box in narrow)
+
+
+def test_every_generation_as_csv(soak: Soak, tmp_path: Path) -> None:
+    recorded.run(tmp_path / "a", {"0": (3, 300)}, name="one")
+    assert soak("export", tmp_path / "a", "-o", tmp_path / "a.csv") == 0
+    with (tmp_path / "a.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 300
+    assert {row["run_name"] for row in rows} == {"one"}
+    assert sum(row["kinds"] == "run" for row in rows) == 3
+    assert rows[0]["tokens"] == "300"
+
+
+def test_progress_where_there_is_no_terminal(soak: Soak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from esimd_soak.commands import progress
+
+    monkeypatch.setattr(progress, "EVERY", 0.5)
+    with Served(Faults(delay=0.1)) as served:
+        words = ["--url", served.url, "--generations", 80, "--concurrency", 4, "--max-tokens", 40]
+        assert soak("run", *words, "-o", tmp_path / "r") == 0
+    assert " left\n" in soak.err
+    assert "%, 0:00:0" in soak.err
+    assert "\r" not in soak.err
+    assert progress.clock(3725) == "1:02:05"
+
+
+# ------------------------------------------------------------------ what was measured
+
+
+VERSION = {"/version": {"version": "0.21.1"}, "/props": {"chat_template": "{{ x }}" * 100, "build_info": "b1"}}
+
+
+def test_what_is_served_is_written_down_and_a_change_is_told(soak: Soak, tmp_path: Path) -> None:
+    info = '# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{block_size="16",num_gpu_blocks="77"} 1.0\n'
+    with Served(Faults(pages={**VERSION, "/metrics": info}, delay=0.002)) as served:
+        path = plan(tmp_path, {"url": served.url, "name": "s"}, concurrency=2, max_tokens=40, stop={"seconds": 60})
+        assert soak("run", path, "--generations", 8, "-o", tmp_path / "r") == 0
+        (told,) = events(tmp_path / "r", "served")
+        assert told.facts["model"] == "tiny"
+        assert told.facts["version"] == "0.21.1"
+        assert told.facts["vllm:cache_config_info.block_size"] == "16"
+        assert told.facts["props.chat_template"].startswith("sha256 ")
+        assert "vllm:cache_config_info.num_gpu_blocks" not in told.facts
+        assert "run / s says: model tiny, version 0.21.1" in soak.out
+        assert soak("run", path, "--generations", 12, "-o", tmp_path / "r") == 0
+        assert len(events(tmp_path / "r", "served")) == 1
+        served.state.faults.pages["/version"] = {"version": "0.22.0"}
+        assert soak("run", path, "--generations", 16, "-o", tmp_path / "r") == 2
+        assert "NOT TO BE TRUSTED: run / s: what is served changed: version: 0.21.1, then 0.22.0" in soak.out
+
+
+def test_a_model_that_changed_on_resume(soak: Soak, tmp_path: Path) -> None:
+    with Served(Faults(delay=0.002)) as served:
+        path = plan(tmp_path, {"url": served.url, "name": "s"}, concurrency=2, max_tokens=40, stop={"seconds": 60})
+        assert soak("run", path, "--generations", 8, "-o", tmp_path / "r") == 0
+        served.state.faults.model = "another"
+        assert soak("run", path, "--generations", 12, "-o", tmp_path / "r") == 2
+    assert "model: tiny, then another" in soak.out
+
+
+def test_arms_that_serve_different_things(soak: Soak, tmp_path: Path) -> None:
+    for name, version in (("a", "0.21.1"), ("b", "0.22.0")):
+        with Served(Faults(pages={"/version": {"version": version}})) as served:
+            server = {"url": served.url, "name": "s", "compile_cache": name}
+            keys = {"name": name, "concurrency": 4, "max_tokens": 40, "stop": {"generations": 20}}
+            assert soak("run", plan(tmp_path, server, **keys), "-o", tmp_path / name) == 0
+    assert soak("compare", tmp_path / "a", tmp_path / "b") == 0
+    assert "the arms differ in what they serve: version: 0.21.1, then 0.22.0" in soak.out
+
+
+def test_a_prompts_file_is_what_it_holds(soak: Soak, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('"one"\n"two"\n')
+    with Served() as served:
+        keys = {"concurrency": 2, "max_tokens": 40, "stop": {"seconds": 60}, "prompts": str(tmp_path / "p.jsonl")}
+        path = plan(tmp_path, {"url": served.url, "name": "s"}, **keys)
+        assert soak("run", path, "--generations", 8, "-o", tmp_path / "a") == 0
+        (tmp_path / "p.jsonl").write_text('"one"\n"three"\n')
+        assert soak("run", path, "--generations", 12, "-o", tmp_path / "a") == 2
+        assert "run of another plan" in soak.err
+        assert soak("run", path, "--generations", 8, "-o", tmp_path / "b") == 0
+    assert soak("compare", tmp_path / "a", tmp_path / "b") == 2
+    assert "different prompts: content" in soak.err
+
+
+@given(
+    st.recursive(st.none() | st.floats() | st.text(max_size=5), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
+)
+def test_no_page_of_a_server_breaks_what_is_written_down(told: object) -> None:
+    facts = dict(identity._flat(told, "page"))
+    assert all(isinstance(key, str) and isinstance(value, str) for key, value in facts.items())
+    assert identity.differences(facts, facts) == []
+
+
+def test_sessions_leave_out_pauses_and_standing_still() -> None:
+    told = [("began", 100.0), ("health", 160.0), ("began", 500.0), ("ended", 530.0)]
+    found = [Event(t, kind) for kind, t in told] + [Event(520.0, "paused", values={"seconds": 12.0})]
+    assert Sessions.of(found).seconds == 60 + 30 - 12
+    assert Sessions.of(found).gaps == [(160.0, 500.0)]
+
+
+# ------------------------------------------------------------------ merging
+
+
+def test_one_seed_twice_is_refused(soak: Soak, tmp_path: Path) -> None:
+    a = recorded.run(tmp_path / "a", {"0": (3, 300)}, seed=1)
+    b = recorded.run(tmp_path / "b", {"0": (2, 200)}, seed=1)
+    c = recorded.run(tmp_path / "c", {"1": (2, 200)}, seed=1)
+    d = recorded.run(tmp_path / "d", {"0": (2, 200)}, seed=2)
+    assert soak("merge", a, b, "-o", tmp_path / "m") == 2
+    assert "so the same prompts, and one server" in soak.err
+    assert soak("merge", a, b, "--same-prompts", "-o", tmp_path / "m") == 2
+    assert soak("merge", a, c, "-o", tmp_path / "m") == 2
+    assert soak("merge", a, c, "--same-prompts", "-o", tmp_path / "m") == 0
+    assert soak("merge", a, d, "-o", tmp_path / "n") == 0
+
+
+# ------------------------------------------------------------------ speculation, told by others than vLLM
+
+
+def test_llama_cpp_tells_its_drafts_in_its_answers_and_its_log(soak: Soak, tmp_path: Path) -> None:
+    async def answer(request: web.Request, n: int) -> web.StreamResponse:
+        timings = {"draft_n": 12, "draft_n_accepted": 9}
+        return web.json_response({"choices": [{"text": ENGLISH, "finish_reason": "stop"}], "timings": timings})
+
+    page = "# TYPE llamacpp:requests_processing gauge\nllamacpp:requests_processing 3\nllamacpp:requests_deferred 2\n"
+    with Served(Faults(script=answer, pages={"/metrics": page})) as served:
+        path = plan(tmp_path, {"url": served.url, "name": "s"}, concurrency=2, max_tokens=40, stop={"generations": 10})
+        assert soak("run", path, "-o", tmp_path / "r") == 0
+        assert "up to 3 running, 2 waiting; drafts accepted 75.00 %, length not told: healthy" in soak.out
+        assert soak("acceptance", "--plan", path, "-o", tmp_path / "p") == 0
+        assert "90 of 120 draft tokens = 75.00 %, length not told" in soak.out
+        assert soak("acceptance", "--plan", path, "-o", tmp_path / "q", "--loads", "1,x") == 2
+    log = "slot 0 | draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n"
+    positions = (
+        "draft acceptance = 0.02 (    2 accepted /   100 generated) acceptance rate per position = (0.04, 0.00)\n"
+    )
+    (tmp_path / "log").write_text(log * 2)
+    assert soak("acceptance", tmp_path / "log") == 0
+    assert "342 of 594 draft tokens = 57.58 %" in soak.out
+    (tmp_path / "log").write_text(positions)
+    assert soak("acceptance", tmp_path / "log") == 1
+    assert "2 of 100 draft tokens in 50 drafts" in soak.out
+
+
+def test_sglang_tells_averages(soak: Soak, tmp_path: Path) -> None:
+    labels = '{model_name="m",tp_rank="0"}'
+    page = "".join(
+        f"# TYPE sglang:{name} {kind}\nsglang:{name}{labels} {value}\n"
+        for name, kind, value in (
+            ("spec_accept_length", "gauge", 2.8),
+            ("spec_accept_rate", "gauge", 0.6),
+            ("num_running_reqs", "gauge", 7),
+            ("generation_tokens_total", "counter", 9000),
+        )
+    )
+    assert watch.counters(page)[watch.RUNNING] == 7
+    (tmp_path / "page").write_text(page)
+    assert soak("acceptance", tmp_path / "page") == 0
+    assert "= 60.00 %, length 2.80" in soak.out
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "vllm:spec_decode_num_drafts_total 5\n",
+        "vllm:spec_decode_num_drafts_total NaN\nvllm:spec_decode_num_draft_tokens_total NaN\n",
+        "vllm:spec_decode_num_drafts_total 5\nvllm:spec_decode_num_draft_tokens_total 15\n"
+        "vllm:spec_decode_num_accepted_tokens_total NaN\n",
+        "sglang:spec_accept_rate 0.0\nsglang:spec_accept_length 1.0\n",
+        "sglang:spec_accept_rate NaN\n",
+        '{"spec_decode_num_drafts": NaN}',
+        '{"spec_decode_num_drafts": 1e999, "spec_decode_draft_tokens": 3, "spec_decode_accepted_tokens": 1}',
+        '{"spec_decode_num_drafts": 3, "spec_decode_draft_tokens": [], "spec_decode_accepted_tokens": 1}',
+        "----Speculative Decoding----\nDrafts: 1.2.3\nDraft tokens: 3\nAccepted tokens: 1\n",
+        "SpecDecoding metrics: x, Accepted: 3 tokens, Drafted: 9 tokens, Per-position acceptance rate: nan, nan, Avg",
+        "[" * 5000,
+        "{" * 5000,
+    ],
+)
+def test_counters_that_are_partial_or_no_numbers(soak: Soak, tmp_path: Path, page: str) -> None:
+    (tmp_path / "page").write_text(page)
+    assert soak("acceptance", tmp_path / "page") == 2
+    assert soak.err.startswith(("error: ", str(tmp_path)))
+    with pytest.raises(ToolError):
+        acceptance.read(page)
+
+
+# ------------------------------------------------------------------ text that exists
+
+
+def test_score_reads_what_chat_servers_write(soak: Soak, tmp_path: Path) -> None:
+    bad = "!" * 120
+    parts = [{"type": "text", "text": ENGLISH}]
+    lines = [
+        {"choices": [{"message": {"content": parts}}]},
+        {"choices": [{"message": {"content": "ok", "reasoning": bad}}]},
+        {"choices": [{"message": {"content": None, "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}}]},
+        {"choices": [None, {"text": None, "finish_reason": "content_filter"}]},
+        {"content": parts},
+        {"prompt": "What is this?", "text": "Сегодня утром мы вышли к реке, и туман уже поднимался над водой."},
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    assert soak("score", tmp_path / "a.jsonl") == 1
+    assert "a.jsonl:2.choices[0].reasoning: run" in soak.out
+    assert "a.jsonl:6: script" in soak.out
+    assert "2 in 6" in soak.out
+    assert soak("score", tmp_path / "a.jsonl", "--rule", "origin") == 1
+    assert "1 in 6" in soak.out
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[[[[[[[[[[[[[[[[[[[[["x"]]]]]]]]]]]]]]]]]]]]]', "[" * 9999, '{"choices": 3}', '{"generated_texts": 3}', "7"],
+)
+def test_score_of_what_holds_no_text(soak: Soak, tmp_path: Path, text: str) -> None:
+    (tmp_path / "x").write_text(text)
+    assert soak("score", tmp_path / "x") == 2
+    assert str(tmp_path / "x") in soak.err
+
+
+# ------------------------------------------------------------------ how it ends
+
+
+def program(*words: object, **keys: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "esimd_soak", *map(str, words)], text=True, stderr=subprocess.PIPE, check=False, **keys
+    )  # type: ignore[call-overload]
+
+
+POWER = ("power", "--rate", 0.0025)
+
+
+def test_a_full_disk_a_closed_output_and_a_reader_that_has_gone() -> None:
+    with open("/dev/full", "w") as full:
+        done = program(*POWER, stdout=full)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "No space left" in done.stderr
+    words = f"{sys.executable} -m esimd_soak {' '.join(map(str, POWER))}"
+    for command in (
+        f"{words} >&-",
+        f"exec 9>&1; ({words}; echo rc=$? >&9) | true",
+        f"({words} 2>/dev/full) >/dev/full",
+    ):
+        shell = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert shell.returncode == 2 or "rc=2" in shell.stdout or "rc=0" in shell.stdout, command
+        assert "Traceback" not in shell.stderr
+        assert "Exception ignored" not in shell.stderr
+        assert len(shell.stderr.splitlines()) <= 1
+
+
+def test_ctrl_c_and_a_package_that_is_missing(tmp_path: Path) -> None:
+    program_ = "import sys; sys.modules['scipy.special'] = None; from esimd_soak.__main__ import main; sys.exit(main())"
+    words = [sys.executable, "-c", program_, "compare", "--counts", "1/2", "1/2"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "scipy" in done.stderr
+    script = "import signal, os, threading, time\nthreading.Timer(0.5, lambda: os.kill(os.getpid(), 2)).start()\n"
+    script += "from esimd_soak.commands import ending\nraise SystemExit(ending.run(lambda: time.sleep(20) or 0))"
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "interrupted\n")
+    assert time.monotonic() - began < 15

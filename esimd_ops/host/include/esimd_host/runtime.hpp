@@ -44,7 +44,7 @@ struct Item {
   size_t local[3] = {};
 };
 
-enum class Access : uint8_t { read, write, atomic };
+enum class Access : uint8_t { read, write, atomic, atomic_read };
 
 extern thread_local Item* current __attribute__((tls_model("initial-exec")));
 extern thread_local bool interleaved __attribute__((tls_model("initial-exec")));  // others may run at memory operations
@@ -65,6 +65,15 @@ void check_stored(const void* address, const void* value, size_t bytes, size_t e
 char* check_slm(size_t offset, size_t bytes, Access);
 void check_surface(const char* complaint);
 void check_register(long index, long length);
+
+// What this work-item did before a fence is seen by whoever sees an atomic update that it makes afterwards: by work-items of
+// its group, or (`wide`) of others; of global memory, or of shared local memory.
+void order(bool wide, bool global);
+inline void fence([[maybe_unused]] bool wide, [[maybe_unused]] bool global) {
+#ifdef ESIMD_HOST_CHECKS
+  order(wide, global);
+#endif
+}
 
 // What another work-item sees of this one's values while a group or a part of it works together: one slot an item.
 void* exchange(const void* value, size_t bytes, uint32_t first, uint32_t last);

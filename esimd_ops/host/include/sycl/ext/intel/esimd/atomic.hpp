@@ -54,7 +54,7 @@ template <atomic_op Op, class T, int N, class Offset>
 ESIMD_HOST_MEMORY inline simd<T, N> update(T* p, simd<Offset, N> offsets, simd<T, N> a, simd<T, N> b, simd_mask<N> mask) {
   simd<T, N> made;
   for (int i = 0; i < N; ++i) {
-    if (!mask[i]) continue;
+    if (!mask.at(i)) continue;
     T* place = moved(p, int64_t(offsets.at(i)));
     esimd_host::on_global(place, sizeof(T), esimd_host::Access::atomic);
     made.at(i) = atomically<Op>(place, a.at(i), b.at(i));
@@ -65,7 +65,7 @@ template <atomic_op Op, class T, int N>
 ESIMD_HOST_MEMORY inline simd<T, N> slm_update(simd<uint32_t, N> offsets, simd<T, N> a, simd<T, N> b, simd_mask<N> mask) {
   simd<T, N> made;
   for (int i = 0; i < N; ++i) {
-    if (!mask[i]) continue;
+    if (!mask.at(i)) continue;
     if (char* place = esimd_host::on_slm(offsets.at(i), sizeof(T), esimd_host::Access::atomic)) {
       made.at(i) = atomically<Op>(place, a.at(i), b.at(i));
     }

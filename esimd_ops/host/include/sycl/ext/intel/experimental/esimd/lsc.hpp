@@ -12,13 +12,13 @@ ESIMD_HOST_MEMORY inline simd<T, N> lsc_block_load(const T* p, Hints = {}) { ret
 template <class T, int N, lsc_data_size = lsc_data_size::default_size, cache_hint = cache_hint::none,
           cache_hint = cache_hint::none>
 ESIMD_HOST_MEMORY inline simd<T, N> lsc_block_load(const T* p, simd_mask<1> mask, simd<T, N> otherwise = {}) {
-  if (!mask[0]) return otherwise;
+  if (!mask.at(0)) return otherwise;
   return ns::detail::load<T, N>(p);
 }
 template <class T, int N, lsc_data_size = lsc_data_size::default_size, cache_hint = cache_hint::none,
           cache_hint = cache_hint::none>
 ESIMD_HOST_MEMORY inline void lsc_block_store(T* p, simd<T, N> values, simd_mask<1> mask = 1) {
-  if (mask[0]) ns::detail::store<T, N>(p, values);
+  if (mask.at(0)) ns::detail::store<T, N>(p, values);
 }
 
 template <class T, int Each = 1, lsc_data_size Size = lsc_data_size::default_size, cache_hint = cache_hint::none,
@@ -57,7 +57,7 @@ ESIMD_HOST_MEMORY inline simd<T, N * Each> lsc_slm_gather(simd<uint32_t, N> offs
   static_assert(sizeof(detail::stored_t<T, Size>) == sizeof(T), "esimd host: lsc_slm_gather of elements of their own size");
   simd<T, N * Each> made;
   for (int i = 0; i < N; ++i) {
-    if (!mask[i]) continue;
+    if (!mask.at(i)) continue;
     const simd<T, Each> lane = ns::detail::slm_load<T, Each>(offsets.at(i));
     for (int e = 0; e < Each; ++e) made.at(e * N + i) = lane.at(e);
   }
@@ -67,7 +67,7 @@ template <class T, int Each = 1, lsc_data_size Size = lsc_data_size::default_siz
 ESIMD_HOST_MEMORY inline void lsc_slm_scatter(simd<uint32_t, N> offsets, simd<T, N * Each> values, simd_mask<N> mask = 1) {
   static_assert(sizeof(detail::stored_t<T, Size>) == sizeof(T), "esimd host: lsc_slm_scatter of elements of their own size");
   for (int i = 0; i < N; ++i) {
-    if (!mask[i]) continue;
+    if (!mask.at(i)) continue;
     simd<T, Each> lane;
     for (int e = 0; e < Each; ++e) lane.at(e) = values.at(e * N + i);
     ns::detail::slm_store<T, Each>(offsets.at(i), lane);

@@ -36,6 +36,10 @@ OUTSIDE = {
     "RGBA messages": r"(?:gather|scatter)_rgba|rgba_channel",
     "function pointers of the device": r"indirectly_callable",
     "names of the compiler's own headers": r"\bdetail::dword_type\b|\bget_test_proxy\b|CL/sycl\.hpp",
+    "names that the compiler has dropped": r"\blsc_(?:load|store|prefetch)2d\b|\bargument_type::|\bget_cl_code\b",
+    "registers that outlive a kernel's functions": r"ESIMD_REGISTER|ESIMD_PRIVATE",
+    "dp4a, imul, dpasw, and dpas of 8 lanes": r"\bdp4a\b|\bimul\b|\bdpasw\b",
+    "kernel bundles": r"kernel_bundle|kernel_id",
     "not of this version of the tests' own headers": r"tested_types::all\b",
     "tests of the compiler, not of what it makes": r"sycl-post-link|FileCheck|CHECK-NEXT|emit-llvm",
 }

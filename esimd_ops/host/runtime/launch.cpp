@@ -21,6 +21,7 @@ thread_local bool interleaved = false;
 
 namespace {
 
+constexpr uint32_t kPart = 32;  // work-items that, met, know of each other what they did: a sub-group's
 constexpr size_t kMostFibers = 16384;  // two mappings each, of some 65 thousand
 
 size_t product(const size_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
@@ -114,6 +115,14 @@ class Scheduler {
     at_work().fiber.suspend();
   }
 
+  // Whoever waits for another's atomic update must let it run, under schedules that switch nowhere else, too.
+  void spin() {
+    constexpr uint32_t kMany = 4096;
+    if (direct_ || ++at_work().atomics < kMany) return;
+    at_work().atomics = 0;
+    at_work().fiber.suspend();
+  }
+
   // Until all work-items in [first, last) are here, or have ended.
   void wait(uint32_t first, uint32_t last, const void* where, bool whole_group) {
     Worker& worker = at_work();
@@ -142,6 +151,7 @@ class Scheduler {
     for (uint32_t i = first; i < last; ++i) {
       if (group.workers[i]) group.workers[i]->state = Worker::State::ready;
     }
+    if (checking && (whole_group || last - first <= kPart)) meeting_order(group, first, last);
     if (whole_group) {
       if (group.done > 0) {
         report({"divergent-barrier", "barrier",
@@ -183,7 +193,7 @@ class Scheduler {
       group->linear = uint32_t(linear);
       split(linear, launch_.groups, group->id);
       group->done = group->arrived = 0, group->epoch = 1;
-      group->named.clear();
+      group->named.clear(), group->views.clear();
       group->slm = nullptr, group->slm_bytes = 0;
       group->local = launch_.local_bytes ? new char[launch_.local_bytes] : nullptr;
       poison(group->local, launch_.local_bytes);
@@ -273,7 +283,7 @@ void launch(const Launch& launch) {
   const Schedule& schedule = esimd_host::schedule();
   std::mt19937_64 random(schedule.seed);
   Groups groups(launch, schedule, random);
-  if (checking) memory().launch();
+  if (checking) memory().launch(), forget_order();
   constexpr size_t kEach = 16;  // groups that are worth starting a thread
   const size_t others = checking ? 0 : std::min<size_t>(schedule.threads - 1, groups.total() / kEach);
   std::vector<std::thread> threads;
@@ -283,6 +293,7 @@ void launch(const Launch& launch) {
 }
 
 void yield() { scheduler->yield(); }
+void spin() { scheduler->spin(); }
 
 __attribute__((noinline)) void barrier() {
   const void* where = __builtin_return_address(0);

@@ -51,6 +51,7 @@ extern thread_local bool interleaved __attribute__((tls_model("initial-exec")));
 
 void launch(const Launch&);
 void yield();
+void spin();
 void barrier();
 void sub_group_barrier(uint32_t size);
 void slm_init(size_t bytes);
@@ -78,12 +79,17 @@ inline void fence([[maybe_unused]] bool wide, [[maybe_unused]] bool global) {
 // What another work-item sees of this one's values while a group or a part of it works together: one slot an item.
 void* exchange(const void* value, size_t bytes, uint32_t first, uint32_t last);
 
+inline void give_way(Access access) {
+  if (__builtin_expect(interleaved, 0)) yield();
+  else if (access == Access::atomic || access == Access::atomic_read) spin();
+}
+
 ESIMD_HOST_MEMORY inline void on_global(const void* address, size_t bytes, Access access) {
 #ifdef ESIMD_HOST_CHECKS
   check_global(address, bytes, access);
 #else
-  (void)address, (void)bytes, (void)access;
-  if (__builtin_expect(interleaved, 0)) yield();
+  (void)address, (void)bytes;
+  give_way(access);
 #endif
 }
 
@@ -92,8 +98,7 @@ ESIMD_HOST_MEMORY inline char* on_slm(size_t offset, size_t bytes, Access access
 #ifdef ESIMD_HOST_CHECKS
   return check_slm(offset, bytes, access);
 #else
-  (void)access;
-  if (__builtin_expect(interleaved, 0)) yield();
+  give_way(access);
   if (offset + bytes > current->group->slm_bytes) slm_fault(offset, bytes);
   return current->group->slm + offset;
 #endif

@@ -92,11 +92,9 @@ template <class T, class = std::enable_if_t<detail::is_number<T>>>
 inline T fma(T a, T b, T c) { return static_cast<T>(std::fma(detail::wide_t<T>(a), detail::wide_t<T>(b), detail::wide_t<T>(c))); }
 
 template <class To, class From>
-inline To bit_cast(const From& from) {
+constexpr To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof(To));
-  return to;
+  return __builtin_bit_cast(To, from);
 }
 
 }  // namespace sycl

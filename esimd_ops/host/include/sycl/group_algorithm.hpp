@@ -47,11 +47,6 @@ ESIMD_HOST_REGISTERS T slot(const char* slots, size_t i) {
 template <int D>
 ESIMD_HOST_MEMORY inline void group_barrier(group<D>, memory_scope = memory_scope::work_group) { esimd_host::barrier(); }
 ESIMD_HOST_MEMORY inline void group_barrier(sub_group g, memory_scope = memory_scope::sub_group) { g.barrier(); }
-inline void atomic_fence(memory_order order, memory_scope scope) {
-  if (order == memory_order::relaxed) return;
-  for (const bool global : {true, false}) esimd_host::fence(scope >= memory_scope::device, global);
-}
-
 template <class G, class T, class Op>
 T reduce_over_group(G g, T value, Op op) {
   const char* slots = detail::gathered(g, value);

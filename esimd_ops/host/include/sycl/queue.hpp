@@ -130,6 +130,8 @@ class queue {
   context get_context() const { return {}; }
   backend get_backend() const { return device().get_backend(); }
   bool is_in_order() const { return true; }
+  template <class Property>
+  bool has_property() const { return std::is_same_v<Property, property::queue::in_order>; }
   void throw_asynchronous() const {}
 
   template <class Commands>

@@ -7,10 +7,19 @@ namespace sycl::ext::intel::esimd {
 
 enum class cache_hint { none, uncached, cached, write_back, write_through, streaming, read_invalidate, const_cached };
 enum class cache_level { L1 = 1, L2 = 2, L3 = 3 };
-struct element_aligned_tag {};
-struct vector_aligned_tag {};
-template <unsigned>
-struct overaligned_tag {};
+struct element_aligned_tag {
+  template <class X, class T = detail::element_of<X>>
+  static constexpr unsigned alignment = alignof(T);
+};
+struct vector_aligned_tag {
+  template <class X>
+  static constexpr unsigned alignment = detail::getNextPowerOf2<int(sizeof(X))>();
+};
+template <unsigned Bytes>
+struct overaligned_tag {
+  template <class>
+  static constexpr unsigned alignment = Bytes;
+};
 inline constexpr element_aligned_tag element_aligned{};
 inline constexpr vector_aligned_tag vector_aligned{};
 template <unsigned Bytes>

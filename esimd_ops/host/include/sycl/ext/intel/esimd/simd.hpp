@@ -1,5 +1,7 @@
 // simd: a vector register. Elements that nobody has written hold poison.
 #pragma once
+#include <iostream>
+
 #include "hints.hpp"
 #include "simd_mask.hpp"
 
@@ -195,8 +197,8 @@ class simd {
   T elements_[N];
 };
 
-template <class Stream, class T, int N, class = decltype(std::declval<Stream&>() << T())>
-Stream& operator<<(Stream& out, const simd<T, N>& values) {
+template <class T, int N>
+std::ostream& operator<<(std::ostream& out, const simd<T, N>& values) {
   out << "{ ";
   for (int i = 0; i < N; ++i) out << values.at(i) << " ";
   return out << "}";

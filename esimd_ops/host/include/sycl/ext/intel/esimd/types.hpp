@@ -12,6 +12,9 @@
 #define __ESIMD_DNS sycl::ext::intel::esimd::detail
 #define __ESIMD_ENS sycl::ext::intel::experimental::esimd
 
+namespace sycl {
+namespace _V1 = ::sycl;  // the version of the compiler's headers
+}
 namespace sycl::ext::intel::esimd {
 
 using half = sycl::half;
@@ -68,6 +71,17 @@ template <class T>
 using __raw_t = std::conditional_t<std::is_same_v<T, sycl::half>, _Float16, std::conditional_t<is_wrapper<T>, uint16_t, T>>;
 template <class A, class B>
 using computation_type_t = computation_t<A, B>;
+template <int Bytes>
+using uint_type_t = std::conditional_t<
+    Bytes == 1, uint8_t, std::conditional_t<Bytes == 2, uint16_t, std::conditional_t<Bytes == 4, uint32_t, uint64_t>>>;
+template <int Value, int Of>
+constexpr int roundUpNextMultiple() { return (Value + Of - 1) / Of * Of; }
+template <int Value>
+constexpr int getNextPowerOf2() {
+  int power = 1;
+  while (power < Value) power *= 2;
+  return power;
+}
 
 template <class To, class From>
 ESIMD_HOST_REGISTERS constexpr To element_cast(From value) {

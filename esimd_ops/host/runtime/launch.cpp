@@ -124,15 +124,15 @@ class Scheduler {
   }
 
   // Until all work-items in [first, last) are here, or have ended.
-  void wait(uint32_t first, uint32_t last, const void* where, bool whole_group) {
+  void wait(uint32_t first, uint32_t last, const void* where, bool whole_group, size_t site = 0) {
     Worker& worker = at_work();
     WorkGroup& group = group_at_work();
     worker.first = first, worker.last = last, worker.where = where;
     worker.state = Worker::State::waiting;
     if (whole_group) {
       ++group.arrived;
-      if (group.arrived == 1) group.arrived_at = where;
-      if (where != group.arrived_at) {
+      if (group.arrived == 1) group.arrived_at = where, group.arrived_site = site;
+      if (site != group.arrived_site) {
         report({"barrier-mismatch", "barrier", "work-items of a group wait in different places",
                 {where, group.linear, worker.index, "waits"}, {group.arrived_at, group.linear, 0, "waits"}, false});
       }
@@ -295,10 +295,10 @@ void launch(const Launch& launch) {
 void yield() { scheduler->yield(); }
 void spin() { scheduler->spin(); }
 
-__attribute__((noinline)) void barrier() {
+__attribute__((noinline)) void barrier(size_t site) {
   const void* where = __builtin_return_address(0);
   if (scheduler->direct()) return;
-  scheduler->wait(0, uint32_t(group_at_work().workers.size()), where, true);
+  scheduler->wait(0, uint32_t(group_at_work().workers.size()), where, true, site);
 }
 
 __attribute__((noinline)) void sub_group_barrier(uint32_t size) {

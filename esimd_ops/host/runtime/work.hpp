@@ -24,6 +24,7 @@ struct WorkGroup : Group {
   uint32_t done = 0, arrived = 0;
   uint32_t epoch = 1;  // barriers that the whole group has passed
   const void* arrived_at = nullptr;
+  size_t arrived_site = 0;
   Shared slm_shadow, local_shadow;
   std::vector<char> slots[2];
   std::map<uint32_t, NamedBarrier> named;

@@ -52,10 +52,13 @@ extern thread_local bool interleaved __attribute__((tls_model("initial-exec")));
 void launch(const Launch&);
 void yield();
 void spin();
-void barrier();
+// `site` tells one barrier of the source from another: a compiler may make several calls of one.
+void barrier(size_t site);
 void sub_group_barrier(uint32_t size);
 void slm_init(size_t bytes);
 [[noreturn]] void slm_fault(size_t offset, size_t bytes);
+constexpr size_t kFileBits = 40;
+inline size_t site(const char* file, unsigned line) { return size_t(file) ^ size_t(line) << kFileBits; }
 void named_barrier_allocate(uint32_t count);
 void named_barrier_signal(uint32_t id, bool producer, bool consumer, uint32_t producers, uint32_t consumers);
 void named_barrier_wait(uint32_t id);

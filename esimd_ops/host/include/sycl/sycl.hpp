@@ -22,3 +22,4 @@
 #include "queue.hpp"
 #include "range.hpp"
 #include "usm.hpp"
+#include "vec.hpp"

@@ -4,12 +4,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "../../half_type.hpp"
+
 namespace sycl::ext::oneapi {
 
 class bfloat16 {
  public:
   bfloat16() = default;
-  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, sycl::half>>>
   bfloat16(T value) {
     const float wide = static_cast<float>(value);
     uint32_t bits;

@@ -4,7 +4,9 @@
 
 namespace sycl::ext::intel::esimd {
 
-ESIMD_HOST_MEMORY inline void barrier() { esimd_host::barrier(); }
+ESIMD_HOST_MEMORY inline void barrier(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  esimd_host::barrier(esimd_host::site(file, line));
+}
 
 enum fence_mask : uint8_t {
   global_coherent_fence = 1,

@@ -19,6 +19,8 @@ ESIMD_HOST_REGISTERS inline simd<T, N> map(const simd<T, N>& x, F f) {
   for (int i = 0; i < N; ++i) made.at(i) = element_cast<T>(f(native_t<T>(x.at(i))));
   return made;
 }
+// As the device's headers spell them, with as many digits.
+inline constexpr float log2e = 1.442695f, ln2 = 0.69314718f;
 template <class T>
 inline constexpr bool is_float_or_half = std::is_same_v<T, float> || std::is_same_v<T, sycl::half>;
 }  // namespace detail
@@ -63,8 +65,8 @@ ESIMD_HOST_FUNCTION(abs, x < 0 ? -x : x)
 #undef ESIMD_HOST_FUNCTION
 
 #define ESIMD_HOST_FUNCTION2(NAME, EXPRESSION)                                                                      \
-  template <class T, int N>                                                                                         \
-  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, simd<T, N> w) {                                         \
+  template <class T, int N, class Saturation = saturation_off_tag>                                                  \
+  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, simd<T, N> w, Saturation = {}) {                        \
     simd<T, N> made{detail::Raw()};                                                                                                \
     for (int i = 0; i < N; ++i) {                                                                                   \
       const auto x = detail::native_t<T>(v.at(i)), y = detail::native_t<T>(w.at(i));                                \

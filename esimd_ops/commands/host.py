@@ -62,14 +62,17 @@ def host_build(
     with _progress() as step:
         step(f"building {tree}")
         built = build.build(plan)
-    for source, errors in built.failed.items():
-        click.echo(f"{source}: error: did not compile\n{errors}", err=True)
+    for name, words in built.failed.items():
+        did = "does not load" if name.endswith(".so") else "did not compile"
+        click.echo(f"{name}: error: {did}\n{words}", err=True)
+    for name in built.left_out:
+        click.echo(f"{name}: left out: nothing that registers operators needs it", err=True)
     for library in built.libraries:
         click.echo(library)
     if not built.libraries:
         raise ToolError("no library could be built", str(tree))
-    spaces = ", ".join(built.namespaces) or "none"
-    click.echo(f"{len(built.libraries)} libraries; namespaces: {spaces}", err=True)
+    spaces, modules = ", ".join(built.namespaces) or "none", ", ".join(built.modules) or "none"
+    click.echo(f"{len(built.libraries)} libraries; namespaces: {spaces}; modules: {modules}", err=True)
     for space in built.namespaces[:1]:
         click.echo(f"PYTHONPATH={out} python -m esimd_ops check --namespace {space} --device cpu", err=True)
     return 1 if built.failed else 0

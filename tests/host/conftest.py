@@ -14,14 +14,18 @@ from esimd_ops.host import build
 from esimd_ops.races.watch import Runtime, Seen
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # for `generated`
 EXAMPLES = HERE.parent.parent / "examples" / "esimd"
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A host build with checks of the test kernels and of the examples, as one tree."""
+    import generated
+
     root = tmp_path_factory.mktemp("host")
     shutil.copytree(HERE / "tree", root / "tree" / "pieces")
+    (root / "tree" / "pieces" / "generated.sycl").write_text(generated.source())
     shutil.copytree(EXAMPLES, root / "tree" / "examples")
     made = build.build(build.Plan(tree=root / "tree", out=root / "out", checks=True))
     assert made.failed == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from esimd_ops.host import build
+from esimd_ops.host import build, sources
 from schema_patch.model import ToolError
 
 INCLUDE = build.HERE / "include"
@@ -27,25 +27,22 @@ def test_kernels_and_registrations_are_sources(tmp_path: Path) -> None:
         tmp_path,
         {
             "csrc/a.sycl": "",
-            "csrc/ops.cc": "TORCH_LIBRARY(mine, m) {}",
-            "csrc/bind.cpp": "PYBIND11_MODULE(x, m) {}",
+            "csrc/ops.cc": "TORCH_LIBRARY(mine, m) {}\nTORCH_LIBRARY_IMPL(theirs, XPU, m) {}",
+            "csrc/bind.cpp": "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}",
+            "csrc/kernel.cpp": "void f(sycl::queue&);",
             "csrc/other.cpp": "// TORCH_LIBRARY(not, m)",
             "tests/t.sycl": "",
             "build/b.sycl": "",
         },
     )
-    assert [p.name for p in build.sources(root)] == ["a.sycl", "bind.cpp", "ops.cc"]
-    assert [p.name for p in build.sources(root, ["csrc/*.sycl"])] == ["a.sycl"]
-    with pytest.raises(ToolError, match="none of 3 sources matches"):
-        build.sources(root, ["*.cu"])
-
-
-def test_a_width_of_sub_groups_that_the_host_has_not_is_refused(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"a.sycl": "[[sycl::reqd_sub_group_size(16)]]"})
-    assert build.sources(root)
-    tree(tmp_path, {"b.sycl": "[[intel::reqd_sub_group_size(32)]]"})
-    with pytest.raises(ToolError, match="asks for sub-groups of 32; on the host they have 16"):
-        build.sources(root)
+    found = {Path(s.name).name: s for s in sources.sources(root)}
+    assert list(found) == ["a.sycl", "bind.cpp", "kernel.cpp", "ops.cc", "other.cpp"]
+    assert [name for name, source in found.items() if source.helper] == ["other.cpp"]
+    assert (found["ops.cc"].namespaces, found["ops.cc"].defines) == (("mine", "theirs"), ("mine",))
+    assert found["bind.cpp"].modules == ("bind",)
+    assert [s.name for s in sources.sources(root, ["csrc/*.sycl"])] == ["csrc/a.sycl"]
+    with pytest.raises(ToolError, match="none of 4 sources matches"):
+        sources.sources(root, ["*.cu"])
 
 
 def test_headers_are_found_where_they_lie(tmp_path: Path) -> None:
@@ -58,7 +55,7 @@ def test_headers_are_found_where_they_lie(tmp_path: Path) -> None:
             "csrc/a.sycl": '#include "ops.h"\n#include "kernels/one.h"\n#include <vector>',
         },
     )
-    folders = build.include_folders(root, build.sources(root))
+    folders = sources.include_folders(root, [source.path for source in sources.sources(root)])
     assert folders == (root / "include", root / "csrc" / "deep")
 
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "memory.hpp"
+#include "order.hpp"
 #include "report.hpp"
 #include "work.hpp"
 
@@ -30,8 +31,8 @@ struct Codes {
 Codes codes;
 
 // A memory operation: others may run first. True where there is nothing to judge.
-inline bool step() {
-  if (interleaved) yield();
+inline bool step(Access access) {
+  give_way(access);
   return !checking;
 }
 
@@ -56,39 +57,41 @@ bool in_a_library(uintptr_t address) {
 }
 
 const char* words(Access access, bool atomic = false) {
-  return access == Access::atomic || atomic ? "atomic" : access == Access::read ? "read" : "write";
+  if (atomic || access == Access::atomic || access == Access::atomic_read) return "atomic";
+  return access == Access::read ? "read" : "write";
 }
 
 Party party(Stamp stamp, const char* did) { return {codes.addresses[stamp.code()], stamp.group(), stamp.item(), did}; }
 
 Stamp stamp_of(Access access, const void* code) {
-  return {current->group->linear, current->index, group_at_work().epoch, access == Access::atomic, codes.number(code)};
+  const bool atomic = access == Access::atomic || access == Access::atomic_read;
+  return {current->group->linear, current->index, group_at_work().epoch, at_work().tick, atomic, codes.number(code)};
 }
 
 std::string at(size_t offset, size_t bytes) {
   return "offset " + std::to_string(offset) + ", " + std::to_string(bytes) + " bytes";
 }
 
-// Judges cells [first, last); `relevant` says whether a cell's stamps are of this time.
+// What cells [first, last) say to an access, and where.
 struct Judged {
-  Stamp conflict;
-  bool conflict_wrote = false;
+  Cell::Conflict conflict;
   size_t place = 0;
 };
 
-Judged judge(Cell* cells, size_t first, size_t last, Stamp now, Access access) {
+Judged judge(Cell* cells, size_t first, size_t last, Stamp now, Access access, bool local) {
   Judged judged;
   for (size_t i = first; i < last; ++i) {
-    const Stamp writer = cells[i].writer;
-    const Stamp conflict = cells[i].meet(now, access);
-    if (conflict && !judged.conflict) {
-      judged.conflict = conflict;
-      judged.conflict_wrote = writer && writer.concurrent(now) && !(writer.atomic() && now.atomic());
-      judged.place = i;
-    }
+    const Cell::Conflict conflict = cells[i].meet(now, access, [&](Stamp before) { return known(before, local); });
+    if (conflict.with && !judged.conflict.with) judged = {conflict, i};
   }
   return judged;
 }
+
+Party other(const Cell::Conflict& conflict) {
+  return party(conflict.with, words(conflict.wrote ? Access::write : Access::read, conflict.with.atomic()));
+}
+
+bool writes(Access access) { return access == Access::write || access == Access::atomic; }
 
 void global(const void* address, size_t bytes, Access access, const void* code, bool same_value) {
   const auto begin = reinterpret_cast<uintptr_t>(address);
@@ -107,7 +110,7 @@ void global(const void* address, size_t bytes, Access access, const void* code, 
     bytes -= over;
   }
   if (region->read_only) {
-    if (access != Access::read) report({"wrote-read-only", region->name, at(offset, bytes), me, {}, same_value});
+    if (writes(access)) report({"wrote-read-only", region->name, at(offset, bytes), me, {}, same_value});
     return;
   }
   const size_t first = offset / region->granule, last = (offset + bytes - 1) / region->granule + 1;
@@ -115,19 +118,18 @@ void global(const void* address, size_t bytes, Access access, const void* code, 
     bool unwritten = false;
     for (size_t i = first; i < last; ++i) {
       unwritten = unwritten || region->unwritten[i];
-      if (access != Access::read) region->unwritten[i] = false;
+      if (writes(access)) region->unwritten[i] = false;
     }
     if (unwritten && access != Access::write) {
       report({"unwritten", region->name, at(offset, bytes), me, {}, false});
     }
   }
   if (!region->cells) return;
-  const Judged judged = judge(region->cells, first, last, now, access);
-  if (judged.conflict) {
-    const bool items = judged.conflict.group() == now.group();
-    const Access did = judged.conflict_wrote ? Access::write : Access::read;
+  const Judged judged = judge(region->cells, first, last, now, access, false);
+  if (judged.conflict.with) {
+    const bool items = judged.conflict.with.group() == now.group();
     report({items ? "race-of-items" : "race", region->name, at(judged.place * region->granule, region->granule), me,
-            party(judged.conflict, words(did, judged.conflict.atomic())), same_value});
+            other(judged.conflict), same_value});
   }
 }
 
@@ -147,11 +149,8 @@ bool shared(Shared& shadow, const char* name, size_t size, size_t offset, size_t
     unwritten = unwritten || !cell.writer;
   }
   if (unwritten && access != Access::write) report({"slm-unwritten", name, at(offset, bytes), me, {}, false});
-  const Judged judged = judge(shadow.cells.data(), offset, offset + bytes, now, access);
-  if (judged.conflict) {
-    const Access did = judged.conflict_wrote ? Access::write : Access::read;
-    report({"slm-race", name, at(judged.place, 1), me, party(judged.conflict, words(did, judged.conflict.atomic())), false});
-  }
+  const Judged judged = judge(shadow.cells.data(), offset, offset + bytes, now, access, true);
+  if (judged.conflict.with) report({"slm-race", name, at(judged.place, 1), me, other(judged.conflict), false});
   return true;
 }
 
@@ -185,15 +184,17 @@ bool of_the_kernel(const void* address) {
 // Any access of a kernel through a pointer, to whatever memory.
 void check_pointer(const void* address, size_t bytes, Access access, const void* code) {
   if (!current || (!checking && !interleaved)) return;
-  if (on_own_stack(address) || of_the_kernel(address) || step()) return;
+  if (on_own_stack(address) || of_the_kernel(address) || step(access)) return;
   WorkGroup& group = group_at_work();
   const auto* place = static_cast<const char*>(address);
   if (group.slm && place >= group.slm && place < group.slm + group.slm_bytes) return;  // judged by its offset
   if (group.local && place >= group.local && place < group.local + group.launch->local_bytes) {
     shared(group.local_shadow, "local accessors", group.launch->local_bytes, size_t(place - group.local), bytes, access, code);
+    if (access == Access::atomic || access == Access::atomic_read) atomic_order(address, access == Access::atomic_read, true);
     return;
   }
   global(address, bytes, access, code, false);
+  if (access == Access::atomic || access == Access::atomic_read) atomic_order(address, access == Access::atomic_read, false);
 }
 
 __attribute__((noinline)) void check_global(const void* address, size_t bytes, Access access) {
@@ -203,7 +204,7 @@ __attribute__((noinline)) void check_global(const void* address, size_t bytes, A
 __attribute__((noinline)) void check_stored(const void* address, const void* value, size_t bytes, size_t element) {
   const void* code = __builtin_return_address(0);
   if (!current || (!checking && !interleaved)) return;
-  if (on_own_stack(address) || step()) return;
+  if (on_own_stack(address) || step(Access::write)) return;
   const auto begin = reinterpret_cast<uintptr_t>(address);
   const Region* region = memory().find(begin);
   const bool inside = region && begin + bytes <= region->end;
@@ -219,13 +220,16 @@ __attribute__((noinline)) void check_stored(const void* address, const void* val
 
 __attribute__((noinline)) char* check_slm(size_t offset, size_t bytes, Access access) {
   const void* code = __builtin_return_address(0);
-  if (step()) {
+  if (step(access)) {
     if (offset + bytes > current->group->slm_bytes) slm_fault(offset, bytes);
     return current->group->slm + offset;
   }
   WorkGroup& group = group_at_work();
   if (group.slm_shadow.cells.size() < group.slm_bytes) group.slm_shadow.cells.resize(group.slm_bytes);
-  return shared(group.slm_shadow, "SLM", group.slm_bytes, offset, bytes, access, code) ? group.slm + offset : nullptr;
+  if (!shared(group.slm_shadow, "SLM", group.slm_bytes, offset, bytes, access, code)) return nullptr;
+  char* place = group.slm + offset;
+  if (access == Access::atomic || access == Access::atomic_read) atomic_order(place, access == Access::atomic_read, true);
+  return place;
 }
 
 __attribute__((noinline)) void check_surface(const char* complaint) {

@@ -55,7 +55,7 @@ void __tsan_write_range(void* address, size_t bytes) { check_pointer(address, by
 #define ATOMIC(BITS)                                                                                               \
   using A##BITS = uint##BITS##_t;                                                                                  \
   A##BITS __tsan_atomic##BITS##_load(const volatile A##BITS* a, int) {                                             \
-    check_pointer(const_cast<A##BITS*>(a), BITS / 8, Access::atomic, HERE);                                        \
+    check_pointer(const_cast<A##BITS*>(a), BITS / 8, Access::atomic_read, HERE);                                   \
     return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                                                   \
   }                                                                                                                \
   void __tsan_atomic##BITS##_store(volatile A##BITS* a, A##BITS v, int) {                                          \

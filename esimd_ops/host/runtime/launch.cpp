@@ -22,6 +22,7 @@ thread_local bool interleaved = false;
 
 namespace {
 
+constexpr uint32_t kPart = 32;  // work-items that, met, know of each other what they did: a sub-group's
 constexpr size_t kMostFibers = 16384;  // two mappings each, of some 65 thousand
 
 size_t product(const size_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
@@ -116,16 +117,24 @@ class Scheduler {
     at_work().fiber.suspend();
   }
 
+  // Whoever waits for another's atomic update must let it run, under schedules that switch nowhere else, too.
+  void spin() {
+    constexpr uint32_t kMany = 4096;
+    if (direct_ || ++at_work().atomics < kMany) return;
+    at_work().atomics = 0;
+    at_work().fiber.suspend();
+  }
+
   // Until all work-items in [first, last) are here, or have ended.
-  void wait(uint32_t first, uint32_t last, const void* where, bool whole_group) {
+  void wait(uint32_t first, uint32_t last, const void* where, bool whole_group, size_t site = 0) {
     Worker& worker = at_work();
     WorkGroup& group = group_at_work();
     worker.first = first, worker.last = last, worker.where = where;
     worker.state = Worker::State::waiting;
     if (whole_group) {
       ++group.arrived;
-      if (group.arrived == 1) group.arrived_at = where;
-      if (where != group.arrived_at) {
+      if (group.arrived == 1) group.arrived_at = where, group.arrived_site = site;
+      if (site != group.arrived_site) {
         report({"barrier-mismatch", "barrier", "work-items of a group wait in different places",
                 {where, group.linear, worker.index, "waits"}, {group.arrived_at, group.linear, 0, "waits"}, false});
       }
@@ -144,6 +153,7 @@ class Scheduler {
     for (uint32_t i = first; i < last; ++i) {
       if (group.workers[i]) group.workers[i]->state = Worker::State::ready;
     }
+    if (checking && (whole_group || last - first <= kPart)) meeting_order(group, first, last);
     if (whole_group) {
       if (group.done > 0) {
         report({"divergent-barrier", "barrier",
@@ -185,7 +195,7 @@ class Scheduler {
       group->linear = uint32_t(linear);
       split(linear, launch_.groups, group->id);
       group->done = group->arrived = 0, group->epoch = 1;
-      group->named.clear();
+      group->named.clear(), group->views.clear();
       group->slm = nullptr, group->slm_bytes = 0;
       group->local = launch_.local_bytes ? new char[launch_.local_bytes] : nullptr;
       poison(group->local, launch_.local_bytes);
@@ -276,7 +286,7 @@ void launch(const Launch& launch) {
   std::mt19937_64 random(schedule.seed);
   Groups groups(launch, schedule, random);
   launched(launch);
-  if (checking) memory().launch();
+  if (checking) memory().launch(), forget_order();
   constexpr size_t kEach = 16;  // groups that are worth starting a thread
   const size_t others = checking ? 0 : std::min<size_t>(schedule.threads - 1, groups.total() / kEach);
   std::vector<std::thread> threads;
@@ -286,11 +296,12 @@ void launch(const Launch& launch) {
 }
 
 void yield() { scheduler->yield(); }
+void spin() { scheduler->spin(); }
 
-__attribute__((noinline)) void barrier() {
+__attribute__((noinline)) void barrier(size_t site) {
   const void* where = __builtin_return_address(0);
   if (scheduler->direct()) return;
-  scheduler->wait(0, uint32_t(group_at_work().workers.size()), where, true);
+  scheduler->wait(0, uint32_t(group_at_work().workers.size()), where, true, site);
 }
 
 __attribute__((noinline)) void sub_group_barrier(uint32_t size) {

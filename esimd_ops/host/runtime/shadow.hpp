@@ -9,43 +9,55 @@
 
 namespace esimd_host {
 
-// One access, in 64 bits: group + 1, work-item, barriers passed, atomic or not, and the code address by its number.
+// One access: group, work-item, barriers that the group had passed, fences that the work-item had, atomic or not, and the
+// code address by its number.
 class Stamp {
  public:
   Stamp() = default;
-  Stamp(uint32_t group, uint32_t item, uint32_t epoch, bool atomic, uint32_t code)
-      : bits_(uint64_t(group + 1) << 40 | uint64_t(item & 0x7FF) << 29 | uint64_t(epoch & 0xFFF) << 17 |
-              uint64_t(atomic) << 16 | (code & 0xFFFF)) {}
+  Stamp(uint32_t group, uint32_t item, uint32_t epoch, uint32_t tick, bool atomic, uint32_t code)
+      : group_(group + 1), epoch_(epoch), tick_(tick), item_(item), atomic_(atomic), code_(code) {}
 
-  explicit operator bool() const { return bits_ != 0; }
-  uint32_t group() const { return uint32_t(bits_ >> 40) - 1; }
-  uint32_t item() const { return uint32_t(bits_ >> 29) & 0x7FF; }
-  uint32_t epoch() const { return uint32_t(bits_ >> 17) & 0xFFF; }
-  bool atomic() const { return bits_ >> 16 & 1; }
-  uint32_t code() const { return uint32_t(bits_) & 0xFFFF; }
+  explicit operator bool() const { return group_ != 0; }
+  uint32_t group() const { return group_ - 1; }
+  uint32_t item() const { return item_; }
+  uint32_t epoch() const { return epoch_; }
+  uint32_t tick() const { return tick_; }
+  bool atomic() const { return atomic_; }
+  uint32_t code() const { return code_; }
 
-  // Nothing orders the two: other groups of a launch, or another work-item of the group between the same barriers.
+  // No barrier orders the two: other groups of a launch, or another work-item of the group between the same barriers.
   bool concurrent(Stamp other) const {
-    return group() != other.group() || (item() != other.item() && epoch() == other.epoch());
+    return group_ != other.group_ || (item_ != other.item_ && epoch_ == other.epoch_);
   }
-  bool same_worker(Stamp other) const { return bits_ >> 29 == other.bits_ >> 29; }
 
  private:
-  uint64_t bits_ = 0;
+  uint32_t group_ = 0, epoch_ = 0, tick_ = 0;
+  uint32_t item_ : 11 = 0, atomic_ : 1 = 0, code_ : 20 = 0;
 };
+static_assert(sizeof(Stamp) == 16);
 
 // Of one element: its last writer, and two readers, of different groups where there are such: whoever writes then is
 // concurrent with one of them.
 struct Cell {
   Stamp writer, readers[2];
 
-  // The access that `now` conflicts with, or none; then `now` is remembered.
-  Stamp meet(Stamp now, Access access) {
-    Stamp conflict;
-    if (writer && writer.concurrent(now) && !(writer.atomic() && now.atomic())) conflict = writer;
-    if (access != Access::read) {
+  struct Conflict {
+    Stamp with;
+    bool wrote = false;
+  };
+
+  // The access that `now` conflicts with, or none; then `now` is remembered. `known` says of a concurrent access whether
+  // something else than a barrier orders it before `now`.
+  template <class Known>
+  Conflict meet(Stamp now, Access access, Known known) {
+    const auto conflicts = [&](Stamp other) {
+      return other && other.concurrent(now) && !(other.atomic() && now.atomic()) && !known(other);
+    };
+    Conflict conflict;
+    if (conflicts(writer)) conflict = {writer, true};
+    if (access == Access::write || access == Access::atomic) {
       for (const Stamp reader : readers) {
-        if (!conflict && reader && reader.concurrent(now)) conflict = reader;
+        if (!conflict.with && conflicts(reader)) conflict = {reader, false};
       }
       writer = now;
     } else if (!readers[0] || !readers[0].concurrent(now)) {

@@ -6,6 +6,7 @@
 
 #include "../include/esimd_host/runtime.hpp"
 #include "fiber.hpp"
+#include "order.hpp"
 #include "shadow.hpp"
 
 namespace esimd_host {
@@ -23,9 +24,11 @@ struct WorkGroup : Group {
   uint32_t done = 0, arrived = 0;
   uint32_t epoch = 1;  // barriers that the whole group has passed
   const void* arrived_at = nullptr;
+  size_t arrived_site = 0;
   Shared slm_shadow, local_shadow;
   std::vector<char> slots[2];
   std::map<uint32_t, NamedBarrier> named;
+  Views views;  // of all its work-items since their last barrier
 };
 
 struct Worker : Item {
@@ -39,6 +42,9 @@ struct Worker : Item {
   uint32_t named = 0;
   uint32_t late = 0;  // memory operations that it still sits out
   uint32_t exchanges = 0;
+  uint32_t tick = 1;     // fences so far
+  uint32_t atomics = 0;  // since it last gave way
+  Views views;
   std::map<uint32_t, uint32_t> rounds;  // of named barriers, at its last signal
   const void* where = nullptr;          // it waits
 };

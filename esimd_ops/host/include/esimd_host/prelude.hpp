@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <torch/library.h>
 #include <torch/types.h>
+#include <torch/version.h>
 
 #include <c10/xpu/XPUStream.h>
 #include <sycl/ext/intel/esimd.hpp>

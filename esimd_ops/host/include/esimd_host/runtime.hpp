@@ -44,17 +44,21 @@ struct Item {
   size_t local[3] = {};
 };
 
-enum class Access : uint8_t { read, write, atomic };
+enum class Access : uint8_t { read, write, atomic, atomic_read };
 
 extern thread_local Item* current __attribute__((tls_model("initial-exec")));
 extern thread_local bool interleaved __attribute__((tls_model("initial-exec")));  // others may run at memory operations
 
 void launch(const Launch&);
 void yield();
-void barrier();
+void spin();
+// `site` tells one barrier of the source from another: a compiler may make several calls of one.
+void barrier(size_t site);
 void sub_group_barrier(uint32_t size);
 void slm_init(size_t bytes);
 [[noreturn]] void slm_fault(size_t offset, size_t bytes);
+constexpr size_t kFileBits = 40;
+inline size_t site(const char* file, unsigned line) { return size_t(file) ^ size_t(line) << kFileBits; }
 void named_barrier_allocate(uint32_t count);
 void named_barrier_signal(uint32_t id, bool producer, bool consumer, uint32_t producers, uint32_t consumers);
 void named_barrier_wait(uint32_t id);
@@ -66,15 +70,29 @@ char* check_slm(size_t offset, size_t bytes, Access);
 void check_surface(const char* complaint);
 void check_register(long index, long length);
 
+// What this work-item did before a fence is seen by whoever sees an atomic update that it makes afterwards: by work-items of
+// its group, or (`wide`) of others; of global memory, or of shared local memory.
+void order(bool wide, bool global);
+inline void fence([[maybe_unused]] bool wide, [[maybe_unused]] bool global) {
+#ifdef ESIMD_HOST_CHECKS
+  order(wide, global);
+#endif
+}
+
 // What another work-item sees of this one's values while a group or a part of it works together: one slot an item.
 void* exchange(const void* value, size_t bytes, uint32_t first, uint32_t last);
+
+inline void give_way(Access access) {
+  if (__builtin_expect(interleaved, 0)) yield();
+  else if (access == Access::atomic || access == Access::atomic_read) spin();
+}
 
 ESIMD_HOST_MEMORY inline void on_global(const void* address, size_t bytes, Access access) {
 #ifdef ESIMD_HOST_CHECKS
   check_global(address, bytes, access);
 #else
-  (void)address, (void)bytes, (void)access;
-  if (__builtin_expect(interleaved, 0)) yield();
+  (void)address, (void)bytes;
+  give_way(access);
 #endif
 }
 
@@ -83,8 +101,7 @@ ESIMD_HOST_MEMORY inline char* on_slm(size_t offset, size_t bytes, Access access
 #ifdef ESIMD_HOST_CHECKS
   return check_slm(offset, bytes, access);
 #else
-  (void)access;
-  if (__builtin_expect(interleaved, 0)) yield();
+  give_way(access);
   if (offset + bytes > current->group->slm_bytes) slm_fault(offset, bytes);
   return current->group->slm + offset;
 #endif

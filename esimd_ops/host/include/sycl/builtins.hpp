@@ -1,6 +1,7 @@
 // Functions of single numbers, as libm computes them.
 #pragma once
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -39,6 +40,27 @@ ESIMD_HOST_UNARY(round, std::round(x))
 ESIMD_HOST_UNARY(fabs, std::fabs(x))
 #undef ESIMD_HOST_UNARY
 
+inline float nan(uint32_t) { return __builtin_nanf(""); }
+inline double nan(uint64_t) { return __builtin_nan(""); }
+inline half nan(uint16_t) { return half(__builtin_nanf("")); }
+inline float nextafter(float x, float y) { return std::nextafter(x, y); }
+inline double nextafter(double x, double y) { return std::nextafter(x, y); }
+inline half nextafter(half x, half y) {
+  const float from = x, to = y;
+  if (from != from || to != to) return from + to;
+  if (from == to) return y;
+  int16_t bits;
+  std::memcpy(&bits, &x, 2);
+  if (from == 0) bits = int16_t(to > 0 ? 1 : 0x8001);
+  else bits = int16_t(bits + ((from < to) == (from > 0) ? 1 : -1));
+  std::memcpy(&x, &bits, 2);
+  return x;
+}
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline int isnan(T x) { return x != x; }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline int isinf(T x) { return std::isinf(static_cast<detail::wide_t<T>>(x)); }
+
 namespace native {
 template <class T>
 inline T exp(T x) { return sycl::exp(x); }
@@ -70,11 +92,9 @@ template <class T, class = std::enable_if_t<detail::is_number<T>>>
 inline T fma(T a, T b, T c) { return static_cast<T>(std::fma(detail::wide_t<T>(a), detail::wide_t<T>(b), detail::wide_t<T>(c))); }
 
 template <class To, class From>
-inline To bit_cast(const From& from) {
+constexpr To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof(To));
-  return to;
+  return __builtin_bit_cast(To, from);
 }
 
 }  // namespace sycl

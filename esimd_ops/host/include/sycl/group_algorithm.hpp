@@ -5,6 +5,7 @@
 #include "nd_item.hpp"
 
 namespace sycl {
+inline namespace ESIMD_HOST_WIDTH {
 
 template <class T = void>
 using plus = std::plus<T>;
@@ -21,7 +22,7 @@ struct minimum {
   U operator()(const U& a, const U& b) const { return b < a ? b : a; }
 };
 
-namespace detail {
+namespace gathering {
 struct Part {
   uint32_t first, last;
 };
@@ -42,52 +43,54 @@ ESIMD_HOST_REGISTERS T slot(const char* slots, size_t i) {
   std::memcpy(&value, slots + 16 * i, sizeof(T));
   return value;
 }
-}  // namespace detail
+}  // namespace gathering
 
 template <int D>
-ESIMD_HOST_MEMORY inline void group_barrier(group<D>, memory_scope = memory_scope::work_group) { esimd_host::barrier(); }
+ESIMD_HOST_MEMORY inline void group_barrier(group<D>, memory_scope = memory_scope::work_group,
+                                           const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  esimd_host::barrier(esimd_host::site(file, line));
+}
 ESIMD_HOST_MEMORY inline void group_barrier(sub_group g, memory_scope = memory_scope::sub_group) { g.barrier(); }
-inline void atomic_fence(memory_order, memory_scope) {}
-
 template <class G, class T, class Op>
 T reduce_over_group(G g, T value, Op op) {
-  const char* slots = detail::gathered(g, value);
-  T sum = detail::slot<T>(slots, 0);
-  for (size_t i = 1, n = g.get_local_linear_range(); i < n; ++i) sum = op(sum, detail::slot<T>(slots, i));
+  const char* slots = gathering::gathered(g, value);
+  T sum = gathering::slot<T>(slots, 0);
+  for (size_t i = 1, n = g.get_local_linear_range(); i < n; ++i) sum = op(sum, gathering::slot<T>(slots, i));
   return sum;
 }
 template <class G, class T, class Op>
 T inclusive_scan_over_group(G g, T value, Op op) {
-  const char* slots = detail::gathered(g, value);
-  T sum = detail::slot<T>(slots, 0);
-  for (size_t i = 1; i <= g.get_local_linear_id(); ++i) sum = op(sum, detail::slot<T>(slots, i));
+  const char* slots = gathering::gathered(g, value);
+  T sum = gathering::slot<T>(slots, 0);
+  for (size_t i = 1; i <= g.get_local_linear_id(); ++i) sum = op(sum, gathering::slot<T>(slots, i));
   return sum;
 }
 template <class G, class T>
 T exclusive_scan_over_group(G g, T value, plus<>) {
-  const char* slots = detail::gathered(g, value);
+  const char* slots = gathering::gathered(g, value);
   T sum{};
-  for (size_t i = 0; i < g.get_local_linear_id(); ++i) sum = sum + detail::slot<T>(slots, i);
+  for (size_t i = 0; i < g.get_local_linear_id(); ++i) sum = sum + gathering::slot<T>(slots, i);
   return sum;
 }
 template <class G, class T>
-T group_broadcast(G g, T value, size_t from = 0) { return detail::slot<T>(detail::gathered(g, value), from); }
+T group_broadcast(G g, T value, size_t from = 0) { return gathering::slot<T>(gathering::gathered(g, value), from); }
 template <class G>
 bool any_of_group(G g, bool value) { return reduce_over_group(g, int(value), maximum<>()); }
 template <class G>
 bool all_of_group(G g, bool value) { return reduce_over_group(g, int(value), minimum<>()); }
 
 template <class T>
-T select_from_group(sub_group g, T value, id<1> from) { return detail::slot<T>(detail::gathered(g, value), from[0]); }
+T select_from_group(sub_group g, T value, id<1> from) { return gathering::slot<T>(gathering::gathered(g, value), from[0]); }
 template <class T>
 T permute_group_by_xor(sub_group g, T value, size_t mask) {
-  return detail::slot<T>(detail::gathered(g, value), g.get_local_linear_id() ^ mask);
+  return gathering::slot<T>(gathering::gathered(g, value), g.get_local_linear_id() ^ mask);
 }
 template <class T>
 T shift_group_left(sub_group g, T value, size_t by = 1) {
   const size_t from = g.get_local_linear_id() + by;
-  const char* slots = detail::gathered(g, value);
-  return detail::slot<T>(slots, from < g.get_local_linear_range() ? from : g.get_local_linear_id());
+  const char* slots = gathering::gathered(g, value);
+  return gathering::slot<T>(slots, from < g.get_local_linear_range() ? from : g.get_local_linear_id());
 }
 
+}  // namespace ESIMD_HOST_WIDTH
 }  // namespace sycl

@@ -4,10 +4,19 @@
 #include "memory_enums.hpp"
 #include "range.hpp"
 
-namespace sycl {
+// Of Xe2 where a source does not ask for another.
+#ifndef ESIMD_HOST_SUB_GROUP
+#define ESIMD_HOST_SUB_GROUP 16
+#endif
+#define ESIMD_HOST_JOIN2(A, B) A##B
+#define ESIMD_HOST_JOIN(A, B) ESIMD_HOST_JOIN2(A, B)
+// Sources of different widths may be one library: what knows the width has a name of its own for each.
+#define ESIMD_HOST_WIDTH ESIMD_HOST_JOIN(sub_groups_of_, ESIMD_HOST_SUB_GROUP)
 
-// Of Xe2 where a kernel does not ask for another; host-build refuses one that does.
-inline constexpr uint32_t kSubGroupSize = 16;
+namespace sycl {
+inline namespace ESIMD_HOST_WIDTH {
+
+inline constexpr uint32_t kSubGroupSize = ESIMD_HOST_SUB_GROUP;
 
 template <int D>
 class group {
@@ -83,8 +92,9 @@ class nd_item {
     return linear;
   }
   sub_group get_sub_group() const { return {}; }
-  ESIMD_HOST_MEMORY void barrier(access::fence_space = access::fence_space::global_and_local) const {
-    esimd_host::barrier();
+  ESIMD_HOST_MEMORY void barrier(access::fence_space = access::fence_space::global_and_local,
+                                 const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) const {
+    esimd_host::barrier(esimd_host::site(file, line));
   }
 
  private:
@@ -111,4 +121,5 @@ class item {
   range<D> size_;
 };
 
+}  // namespace ESIMD_HOST_WIDTH
 }  // namespace sycl

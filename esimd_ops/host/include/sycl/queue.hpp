@@ -8,20 +8,19 @@
 #include <vector>
 
 #include "accessor.hpp"
+#include "device.hpp"
 #include "nd_item.hpp"
 
 namespace sycl {
-
-class exception : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 class event {
  public:
   void wait() const {}
   void wait_and_throw() const {}
   static void wait(const std::vector<event>&) {}
+  static void wait_and_throw(const std::vector<event>&) {}
+  template <class Fact>
+  uint64_t get_profiling_info() const { return 0; }
 };
 
 class handler {
@@ -120,6 +119,21 @@ local_accessor<T, D>::local_accessor(range<D> size, handler& handler)
 
 class queue {
  public:
+  queue() = default;
+  // One device, in order, that reports what goes wrong at once: what else is asked of a queue changes nothing.
+  template <class... Asked, class = std::enable_if_t<!(std::is_same_v<std::decay_t<Asked>, queue> || ...)>>
+  explicit queue(const Asked&...) {}
+  template <class... Asked>
+  queue(const context&, const Asked&...) {}
+
+  device get_device() const { return {}; }
+  context get_context() const { return {}; }
+  backend get_backend() const { return device().get_backend(); }
+  bool is_in_order() const { return true; }
+  template <class Property>
+  bool has_property() const { return std::is_same_v<Property, property::queue::in_order>; }
+  void throw_asynchronous() const {}
+
   template <class Commands>
   event submit(Commands&& commands) {
     handler made;
@@ -130,6 +144,10 @@ class queue {
   event parallel_for(nd_range<D> size, Kernel kernel) { return submit([&](handler& h) { h.parallel_for<Name>(size, kernel); }); }
   template <class Name = void, int D, class Kernel>
   event parallel_for(range<D> size, Kernel kernel) { return submit([&](handler& h) { h.parallel_for<Name>(size, kernel); }); }
+  template <class Name = void, class Kernel, class = std::enable_if_t<!std::is_base_of_v<range<1>, Kernel>>>
+  event parallel_for(size_t size, Kernel kernel) { return parallel_for<Name>(range<1>(size), kernel); }
+  template <class T>
+  event copy(const T* from, T* to, size_t count) { return submit([&](handler& h) { h.copy(from, to, count); }); }
   template <class Name = void, class Kernel>
   event single_task(Kernel kernel) { return submit([&](handler& h) { h.single_task<Name>(kernel); }); }
   event memset(void* data, int value, size_t bytes) { return std::memset(data, value, bytes), event(); }

@@ -13,6 +13,7 @@
 #include "accessor.hpp"
 #include "atomic_ref.hpp"
 #include "builtins.hpp"
+#include "device.hpp"
 #include "ext/oneapi/bfloat16.hpp"
 #include "group_algorithm.hpp"
 #include "half_type.hpp"
@@ -20,3 +21,5 @@
 #include "nd_item.hpp"
 #include "queue.hpp"
 #include "range.hpp"
+#include "usm.hpp"
+#include "vec.hpp"

@@ -8,4 +8,5 @@
 #include <Python.h>
 #include <torch/library.h>
 #include <torch/types.h>
+#include <torch/version.h>
 #endif

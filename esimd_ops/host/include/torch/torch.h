@@ -2,3 +2,4 @@
 // which takes longer to compile than the kernels.
 #include <torch/library.h>
 #include <torch/types.h>
+#include <torch/version.h>

@@ -9,3 +9,5 @@
 #include "esimd/simd.hpp"
 #include "esimd/slm.hpp"
 #include "esimd/xmx/common.hpp"
+#include "esimd/xmx/dpas.hpp"
+#include "experimental/esimd/memory.hpp"

@@ -4,12 +4,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "../../half_type.hpp"
+
 namespace sycl::ext::oneapi {
 
 class bfloat16 {
  public:
   bfloat16() = default;
-  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, sycl::half>>>
   bfloat16(T value) {
     const float wide = static_cast<float>(value);
     uint32_t bits;
@@ -34,6 +36,21 @@ class bfloat16 {
   friend bfloat16 operator-(bfloat16 a, bfloat16 b) { return a -= b; }
   friend bfloat16 operator*(bfloat16 a, bfloat16 b) { return a *= b; }
   friend bfloat16 operator/(bfloat16 a, bfloat16 b) { return a /= b; }
+
+  // With an integer, bfloat16 again; with another floating-point number, that type.
+#define ESIMD_HOST_MIXED(OP)                                                                                        \
+  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>                                             \
+  friend auto operator OP(bfloat16 a, T b) {                                                               \
+    if constexpr (std::is_integral_v<T>) return bfloat16(float(a) OP float(b));                                      \
+    else return T(float(a)) OP b;                                                                                   \
+  }                                                                                                                \
+  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>                                             \
+  friend auto operator OP(T a, bfloat16 b) {                                                               \
+    if constexpr (std::is_integral_v<T>) return bfloat16(float(a) OP float(b));                                      \
+    else return a OP T(float(b));                                                                                   \
+  }
+  ESIMD_HOST_MIXED(+) ESIMD_HOST_MIXED(-) ESIMD_HOST_MIXED(*) ESIMD_HOST_MIXED(/)
+#undef ESIMD_HOST_MIXED
 
  private:
   uint16_t bits_;

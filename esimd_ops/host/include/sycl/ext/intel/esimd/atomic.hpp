@@ -20,6 +20,9 @@ constexpr int operand_count() {
   }
 }
 
+template <atomic_op Op>
+inline constexpr auto access_of = Op == atomic_op::load ? esimd_host::Access::atomic_read : esimd_host::Access::atomic;
+
 // The new value. Of a compare-and-exchange, `a` is what is put and `b` what is expected.
 template <atomic_op Op, class T>
 ESIMD_HOST_REGISTERS inline T updated(T old, [[maybe_unused]] T a, [[maybe_unused]] T b) {
@@ -54,9 +57,9 @@ template <atomic_op Op, class T, int N, class Offset>
 ESIMD_HOST_MEMORY inline simd<T, N> update(T* p, simd<Offset, N> offsets, simd<T, N> a, simd<T, N> b, simd_mask<N> mask) {
   simd<T, N> made;
   for (int i = 0; i < N; ++i) {
-    if (!mask[i]) continue;
+    if (!mask.at(i)) continue;
     T* place = moved(p, int64_t(offsets.at(i)));
-    esimd_host::on_global(place, sizeof(T), esimd_host::Access::atomic);
+    esimd_host::on_global(place, sizeof(T), access_of<Op>);
     made.at(i) = atomically<Op>(place, a.at(i), b.at(i));
   }
   return made;
@@ -65,8 +68,8 @@ template <atomic_op Op, class T, int N>
 ESIMD_HOST_MEMORY inline simd<T, N> slm_update(simd<uint32_t, N> offsets, simd<T, N> a, simd<T, N> b, simd_mask<N> mask) {
   simd<T, N> made;
   for (int i = 0; i < N; ++i) {
-    if (!mask[i]) continue;
-    if (char* place = esimd_host::on_slm(offsets.at(i), sizeof(T), esimd_host::Access::atomic)) {
+    if (!mask.at(i)) continue;
+    if (char* place = esimd_host::on_slm(offsets.at(i), sizeof(T), access_of<Op>)) {
       made.at(i) = atomically<Op>(place, a.at(i), b.at(i));
     }
   }

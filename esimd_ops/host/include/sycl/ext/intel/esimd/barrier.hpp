@@ -1,11 +1,12 @@
-// Barriers of a work-group, named ones, and fences. A fence orders what already happened in order here: it orders nothing
-// between work-items for the checks, since only a barrier does that.
+// Barriers of a work-group, named ones, and fences. Memory of the host is in order: only the checks hear of a fence.
 #pragma once
 #include "types.hpp"
 
 namespace sycl::ext::intel::esimd {
 
-ESIMD_HOST_MEMORY inline void barrier() { esimd_host::barrier(); }
+ESIMD_HOST_MEMORY inline void barrier(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  esimd_host::barrier(esimd_host::site(file, line));
+}
 
 enum fence_mask : uint8_t {
   global_coherent_fence = 1,
@@ -21,9 +22,15 @@ enum class fence_flush_op : uint8_t { none, evict, invalidate, clean = 4 };
 enum class fence_scope : uint8_t { group, local, tile, gpu, gpus, system, system_acquire };
 
 template <uint8_t Mask>
-inline void fence() {}
-template <memory_kind = memory_kind::global, fence_flush_op = fence_flush_op::none, fence_scope = fence_scope::group>
-inline void fence() {}
+inline void fence() {
+  if constexpr (Mask != sw_barrier) esimd_host::fence(true, !(Mask & local_barrier));
+}
+template <memory_kind Kind = memory_kind::global, fence_flush_op = fence_flush_op::none, fence_scope Scope = fence_scope::group>
+inline void fence() {
+  if constexpr (Kind != memory_kind::image) {
+    esimd_host::fence(Scope != fence_scope::group && Scope != fence_scope::local, Kind == memory_kind::global);
+  }
+}
 
 template <uint8_t Count>
 inline void named_barrier_init() { esimd_host::named_barrier_allocate(Count); }

@@ -19,6 +19,8 @@ ESIMD_HOST_REGISTERS inline simd<T, N> map(const simd<T, N>& x, F f) {
   for (int i = 0; i < N; ++i) made.at(i) = element_cast<T>(f(native_t<T>(x.at(i))));
   return made;
 }
+// As the device's headers spell them, with as many digits.
+inline constexpr float log2e = 1.442695f, ln2 = 0.69314718f;
 template <class T>
 inline constexpr bool is_float_or_half = std::is_same_v<T, float> || std::is_same_v<T, sycl::half>;
 }  // namespace detail
@@ -34,8 +36,8 @@ inline constexpr bool is_float_or_half = std::is_same_v<T, float> || std::is_sam
     }                                                                                                               \
     return made;                                                                                                    \
   }                                                                                                                 \
-  template <class T, int N, int Stride>                                                                             \
-  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd_view<T, N, Stride> v, saturation_off_tag = {}) {                 \
+  template <class Base, class Region>                                                                               \
+  ESIMD_HOST_REGISTERS inline auto NAME(simd_view<Base, Region> v, saturation_off_tag = {}) {                       \
     return NAME(v.read());                                                                                          \
   }                                                                                                                 \
   template <class T, std::enable_if_t<detail::is_element<T>, int> = 0>                                              \
@@ -63,8 +65,8 @@ ESIMD_HOST_FUNCTION(abs, x < 0 ? -x : x)
 #undef ESIMD_HOST_FUNCTION
 
 #define ESIMD_HOST_FUNCTION2(NAME, EXPRESSION)                                                                      \
-  template <class T, int N>                                                                                         \
-  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, simd<T, N> w) {                                         \
+  template <class T, int N, class Saturation = saturation_off_tag>                                                  \
+  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, simd<T, N> w, Saturation = {}) {                        \
     simd<T, N> made{detail::Raw()};                                                                                                \
     for (int i = 0; i < N; ++i) {                                                                                   \
       const auto x = detail::native_t<T>(v.at(i)), y = detail::native_t<T>(w.at(i));                                \
@@ -96,31 +98,48 @@ template <int N>
 ESIMD_HOST_REGISTERS inline uint32_t pack_mask(simd_mask<N> mask) {
   static_assert(N <= 32, "pack_mask: up to 32 lanes");
   uint32_t bits = 0;
-  for (int i = 0; i < N; ++i) bits |= uint32_t(mask[i] != 0) << i;
+  for (int i = 0; i < N; ++i) bits |= uint32_t(mask.at(i) != 0) << i;
   return bits;
 }
 template <int N>
 ESIMD_HOST_REGISTERS inline simd_mask<N> unpack_mask(uint32_t bits) {
   simd_mask<N> mask(0);
-  for (int i = 0; i < N; ++i) mask[i] = bits >> i & 1;
+  for (int i = 0; i < N; ++i) mask.at(i) = bits >> i & 1;
   return mask;
 }
 template <int N>
 ESIMD_HOST_REGISTERS inline simd_mask<N> ballot_mask(simd_mask<N> mask) { return mask; }
 
-// The number of the lowest bit that is set, of the highest counted from above, and how many are; all ones where none is.
-#define ESIMD_HOST_BITS(NAME, EXPRESSION)                                                                           \
-  ESIMD_HOST_REGISTERS inline uint32_t NAME(uint32_t x) { return uint32_t(EXPRESSION); }                            \
-  template <class T, int N>                                                                                         \
-  ESIMD_HOST_REGISTERS inline simd<uint32_t, N> NAME(simd<T, N> v) {                                                \
-    static_assert(std::is_integral_v<T> && sizeof(T) == 4, #NAME ": of 32-bit integers");                           \
-    simd<uint32_t, N> made{detail::Raw()};                                                                          \
-    for (int i = 0; i < N; ++i) made.at(i) = NAME(uint32_t(v.at(i)));                                               \
-    return made;                                                                                                    \
-  }
-ESIMD_HOST_BITS(fbl, x ? std::countr_zero(x) : -1)
-ESIMD_HOST_BITS(fbh, x ? std::countl_zero(x) : -1)
-ESIMD_HOST_BITS(cbit, std::popcount(x))
+namespace detail {
+template <class T>
+ESIMD_HOST_REGISTERS inline T lowest_bit(T x) { return x ? T(std::countr_zero(std::make_unsigned_t<T>(x))) : T(-1); }
+// Of a signed number, the first bit that differs from the sign.
+template <class T>
+ESIMD_HOST_REGISTERS inline T highest_bit(T x) {
+  const auto bits = std::make_unsigned_t<T>(x < 0 ? ~x : x);
+  return bits ? T(std::countl_zero(bits)) : T(-1);
+}
+}  // namespace detail
+
+// fbl: the number of the lowest bit that is set; fbh: of the highest, counted from above, of signed numbers the highest that
+// differs from the sign; all ones where there is none. cbit: how many are set.
+#define ESIMD_HOST_BITS(NAME, WIDTH, RESULT, EXPRESSION)                                                             \
+  template <class T, int N, std::enable_if_t<std::is_integral_v<T> && (WIDTH), int> = 0>                             \
+  ESIMD_HOST_REGISTERS inline simd<RESULT, N> NAME(simd<T, N> v) {                                                   \
+    simd<RESULT, N> made{detail::Raw()};                                                                             \
+    for (int i = 0; i < N; ++i) {                                                                                    \
+      const T x = v.at(i);                                                                                           \
+      made.at(i) = RESULT(EXPRESSION);                                                                               \
+    }                                                                                                                \
+    return made;                                                                                                     \
+  }                                                                                                                  \
+  template <class T, std::enable_if_t<std::is_integral_v<T> && (WIDTH), int> = 0>                                    \
+  ESIMD_HOST_REGISTERS inline RESULT NAME(T x) { return NAME(simd<T, 1>(x)).at(0); }                                 \
+  template <class Base, class Region, std::enable_if_t<Region::length == 1, int> = 0>                                \
+  ESIMD_HOST_REGISTERS inline auto NAME(simd_view<Base, Region> x) { return NAME(x.at(0)); }
+ESIMD_HOST_BITS(fbl, sizeof(T) == 4, T, detail::lowest_bit(x))
+ESIMD_HOST_BITS(fbh, sizeof(T) == 4, T, detail::highest_bit(x))
+ESIMD_HOST_BITS(cbit, sizeof(T) <= 4, uint32_t, std::popcount(std::make_unsigned_t<T>(x)))
 #undef ESIMD_HOST_BITS
 
 }  // namespace sycl::ext::intel::esimd

@@ -4,48 +4,7 @@
 
 namespace sycl::ext::intel::esimd {
 
-enum class cache_hint { none, uncached, cached, write_back, write_through, streaming, read_invalidate, const_cached };
-enum class cache_level { L1 = 1, L2 = 2, L3 = 3 };
-struct element_aligned_tag {};
-struct vector_aligned_tag {};
-template <unsigned>
-struct overaligned_tag {};
-inline constexpr element_aligned_tag element_aligned{};
-inline constexpr vector_aligned_tag vector_aligned{};
-template <unsigned Bytes>
-inline constexpr overaligned_tag<Bytes> overaligned{};
-
-template <int>
-struct alignment_key {};
-template <int Bytes>
-inline constexpr alignment_key<Bytes> alignment{};
-template <cache_hint>
-struct cache_hint_key {};
-template <cache_hint Hint>
-inline constexpr cache_hint_key<Hint> cache_hint_L1{};
-template <cache_hint Hint>
-inline constexpr cache_hint_key<Hint> cache_hint_L2{};
-template <cache_hint Hint>
-inline constexpr cache_hint_key<Hint> cache_hint_L3{};
-template <class... Keys>
-struct properties {
-  constexpr properties(Keys...) {}
-};
-template <class... Keys>
-properties(Keys...) -> properties<Keys...>;
-
 namespace detail {
-
-template <class X>
-inline constexpr bool is_hint = false;
-template <class... Keys>
-inline constexpr bool is_hint<properties<Keys...>> = true;
-template <>
-inline constexpr bool is_hint<element_aligned_tag> = true;
-template <>
-inline constexpr bool is_hint<vector_aligned_tag> = true;
-template <unsigned Bytes>
-inline constexpr bool is_hint<overaligned_tag<Bytes>> = true;
 
 template <class T>
 ESIMD_HOST_REGISTERS inline T* moved(T* p, int64_t bytes) {
@@ -74,7 +33,7 @@ template <class T, class Stored, int Each, int Lanes, class Offset>
 ESIMD_HOST_MEMORY inline void gather_into(simd<T, Lanes * Each>& made, const T* p, const simd<Offset, Lanes>& offsets,
                                           const simd_mask<Lanes>& mask) {
   for (int i = 0; i < Lanes; ++i) {
-    if (!mask[i]) continue;
+    if (!mask.at(i)) continue;
     const auto* from = reinterpret_cast<const Stored*>(moved(p, int64_t(offsets.at(i))));
     esimd_host::on_global(from, Each * sizeof(Stored), esimd_host::Access::read);
     for (int e = 0; e < Each; ++e) {
@@ -89,7 +48,7 @@ template <class T, class Stored, int Each, int Lanes, class Offset>
 ESIMD_HOST_MEMORY inline void scatter_from(T* p, const simd<Offset, Lanes>& offsets, const simd<T, Lanes * Each>& values,
                                            const simd_mask<Lanes>& mask) {
   for (int i = 0; i < Lanes; ++i) {
-    if (!mask[i]) continue;
+    if (!mask.at(i)) continue;
     auto* to = reinterpret_cast<Stored*>(moved(p, int64_t(offsets.at(i))));
     for (int e = 0; e < Each; ++e) {
       Stored value;
@@ -122,7 +81,7 @@ ESIMD_HOST_MEMORY inline simd<T, N> block_load(const T* p, size_t byte_offset, H
 }
 template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
 ESIMD_HOST_MEMORY inline simd<T, N> block_load(const T* p, simd_mask<1> mask, simd<T, N> otherwise, Hints = {}) {
-  if (!mask[0]) return otherwise;
+  if (!mask.at(0)) return otherwise;
   return detail::load<T, N>(p);
 }
 template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
@@ -140,11 +99,12 @@ ESIMD_HOST_MEMORY inline void block_store(T* p, size_t byte_offset, simd<T, N> v
 }
 template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
 ESIMD_HOST_MEMORY inline void block_store(T* p, simd<T, N> values, simd_mask<1> mask, Hints = {}) {
-  if (mask[0]) detail::store<T, N>(p, values);
+  if (mask.at(0)) detail::store<T, N>(p, values);
 }
-template <class T, int N, int Stride, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
-ESIMD_HOST_MEMORY inline void block_store(T* p, simd_view<T, N, Stride> values, Hints = {}) {
-  detail::store<T, N>(p, values.read());
+template <class T, int N, class Base, class Region, class Hints = properties<>,
+          std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+ESIMD_HOST_MEMORY inline void block_store(T* p, simd_view<Base, Region> values, Hints = {}) {
+  detail::store<T, N>(p, simd<T, N>(values));
 }
 
 // gather: lane i takes the element at p + offsets[i] bytes.

@@ -8,16 +8,19 @@ namespace detail {
 template <class A, class B>
 inline constexpr bool are_operands = (is_vector<A> && (is_vector<B> || is_element<B>)) || (is_element<A> && is_vector<B>);
 template <class A, class B>
+inline constexpr bool are_masks = (is_mask<A> && (is_mask<B> || std::is_integral_v<B>)) ||
+                                  (std::is_integral_v<A> && is_mask<B>);
+template <class A, class B>
 struct operands {
-  static_assert(!is_vector<A> || !is_vector<B> || length_of<A> == length_of<B>, "simd: the sizes differ");
-  static constexpr int length = is_vector<A> ? length_of<A> : length_of<B>;
+  static_assert(length_of<A> == length_of<B> || length_of<A> <= 1 || length_of<B> <= 1, "simd: the sizes differ");
+  static constexpr int length = length_of<A> < length_of<B> ? length_of<B> : length_of<A>;
   using type = computation_t<element_of<A>, element_of<B>>;
 };
 // A comparison of single elements is a truth value, not a mask of one lane.
 template <class X>
 inline constexpr bool is_single_view = false;
-template <class T, int Stride>
-inline constexpr bool is_single_view<simd_view<T, 1, Stride>> = true;
+template <class Base, class Region>
+inline constexpr bool is_single_view<simd_view<Base, Region>> = Region::length == 1 && !Region::Is_2D;
 template <class A, class B>
 inline constexpr bool compares_singles = (is_single_view<A> && (is_single_view<B> || is_element<B>)) ||
                                          (is_element<A> && is_single_view<B>);
@@ -58,7 +61,7 @@ ESIMD_HOST_BINARY(>>)
     } else {                                                                                                           \
       simd_mask<N> made(0);                                                                                            \
       for (int i = 0; i < N; ++i) {                                                                                    \
-        made[i] = detail::element_cast<W>(detail::element(a, i)) OP detail::element_cast<W>(detail::element(b, i));    \
+        made.at(i) = detail::element_cast<W>(detail::element(a, i)) OP detail::element_cast<W>(detail::element(b, i));    \
       }                                                                                                                \
       return made;                                                                                                     \
     }                                                                                                                  \
@@ -71,20 +74,40 @@ ESIMD_HOST_COMPARE(<=)
 ESIMD_HOST_COMPARE(>=)
 #undef ESIMD_HOST_COMPARE
 
-template <class T, int N, int Stride>
-ESIMD_HOST_REGISTERS inline simd<T, N> operator-(const simd_view<T, N, Stride>& x) { return -x.read(); }
-template <class T, int N, int Stride>
-ESIMD_HOST_REGISTERS inline simd<T, N> operator~(const simd_view<T, N, Stride>& x) { return ~x.read(); }
+// Of masks: the words are joined; a comparison or a logical operator gives 0 or 1.
+#define ESIMD_HOST_MASKS(OP, EXPRESSION)                                                                               \
+  template <class A, class B, std::enable_if_t<detail::are_masks<A, B>, int> = 0>                                      \
+  ESIMD_HOST_REGISTERS inline auto operator OP(const A& a, const B& b) {                                               \
+    constexpr int N = detail::operands<A, B>::length;                                                                  \
+    simd_mask<N> made(0);                                                                                              \
+    for (int i = 0; i < N; ++i) {                                                                                      \
+      const uint16_t x = uint16_t(detail::element(a, i)), y = uint16_t(detail::element(b, i));                         \
+      made.at(i) = uint16_t(EXPRESSION);                                                                               \
+    }                                                                                                                  \
+    return made;                                                                                                       \
+  }
+ESIMD_HOST_MASKS(&, x & y)
+ESIMD_HOST_MASKS(|, x | y)
+ESIMD_HOST_MASKS(^, x ^ y)
+ESIMD_HOST_MASKS(&&, x && y)
+ESIMD_HOST_MASKS(||, x || y)
+ESIMD_HOST_MASKS(==, x == y)
+ESIMD_HOST_MASKS(!=, x != y)
+#undef ESIMD_HOST_MASKS
 
 template <class To, class From, int N>
 ESIMD_HOST_REGISTERS inline simd<To, N> convert(const simd<From, N>& x) { return simd<To, N>(x); }
-template <class To, class From, int N, int Stride>
-ESIMD_HOST_REGISTERS inline simd<To, N> convert(const simd_view<From, N, Stride>& x) { return simd<To, N>(x); }
+template <class To, class Base, class Region>
+ESIMD_HOST_REGISTERS inline simd<To, Region::length> convert(const simd_view<Base, Region>& x) {
+  return simd<To, Region::length>(x);
+}
 
-template <class T, int N>
-ESIMD_HOST_REGISTERS inline simd<T, N> merge(simd<T, N> where_set, simd<T, N> elsewhere, simd_mask<N> mask) {
-  elsewhere.merge(where_set, mask);
-  return elsewhere;
+template <class A, class B, int N, std::enable_if_t<(detail::is_vector<A> || detail::is_mask<A>) && detail::length_of<A> == N, int> = 0>
+ESIMD_HOST_REGISTERS inline auto merge(const A& where_set, const B& elsewhere, simd_mask<N> mask) {
+  using Value = detail::like_t<decltype(where_set.read()), detail::element_of<A>, N>;
+  Value made(elsewhere);
+  made.merge(Value(where_set), mask);
+  return made;
 }
 
 }  // namespace sycl::ext::intel::esimd

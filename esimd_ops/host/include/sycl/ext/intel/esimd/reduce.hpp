@@ -38,8 +38,8 @@ ESIMD_HOST_REGISTERS inline R reduce(simd<T, N> x, Fold op) {
                 "reduce: std::plus<> or std::multiplies<>");
   return detail::fold<R>(x, op);
 }
-template <class R, class T, int N, int Stride, class Fold>
-ESIMD_HOST_REGISTERS inline R reduce(simd_view<T, N, Stride> x, Fold op) { return reduce<R>(x.read(), op); }
+template <class R, class Base, class Region, class Fold>
+ESIMD_HOST_REGISTERS inline R reduce(simd_view<Base, Region> x, Fold op) { return reduce<R>(x.read(), op); }
 template <class R, class T, int N>
 ESIMD_HOST_REGISTERS inline R hmax(simd<T, N> x) { return detail::fold<R>(x, detail::larger()); }
 template <class R, class T, int N>

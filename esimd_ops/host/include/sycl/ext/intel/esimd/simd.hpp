@@ -1,6 +1,9 @@
 // simd: a vector register. Elements that nobody has written hold poison.
 #pragma once
-#include "simd_view.hpp"
+#include <iostream>
+
+#include "hints.hpp"
+#include "simd_mask.hpp"
 
 namespace sycl::ext::intel::esimd {
 
@@ -10,6 +13,8 @@ class simd {
 
  public:
   using element_type = T;
+  using raw_element_type = detail::__raw_t<T>;
+  using raw_vector_type = simd;
   static constexpr int length = N;
 
   ESIMD_HOST_REGISTERS simd() {
@@ -35,63 +40,93 @@ class simd {
   template <class X, std::enable_if_t<detail::is_vector<X> && detail::length_of<X> == 1 && N != 1, int> = 0>
   ESIMD_HOST_REGISTERS simd(const X& single) : simd(single.at(0)) {}
   // From memory.
-  ESIMD_HOST_MEMORY explicit simd(const T* p) {
-    esimd_host::on_global(p, sizeof(elements_), esimd_host::Access::read);
-    esimd_host::copy(elements_, p, sizeof(elements_));
+  template <class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+  ESIMD_HOST_MEMORY explicit simd(const T* p, Hints = {}) {
+    copy_from(p);
   }
+  // An arithmetic progression: the step is added from lane to lane, and rounded.
   ESIMD_HOST_REGISTERS simd(T first, T step) {
-    for (int i = 0; i < N; ++i) {
-      elements_[i] = detail::element_cast<T>(detail::native_t<T>(first) + detail::native_t<T>(step) * i);
+    elements_[0] = first;
+    for (int i = 1; i < N; ++i) {
+      elements_[i] = detail::element_cast<T>(detail::native_t<T>(elements_[i - 1]) + detail::native_t<T>(step));
     }
   }
   ESIMD_HOST_REGISTERS simd(const T (&&values)[N]) {
     for (int i = 0; i < N; ++i) elements_[i] = values[i];
   }
   ESIMD_HOST_REGISTERS simd(const simd_mask<N>& mask) {
-    for (int i = 0; i < N; ++i) elements_[i] = detail::element_cast<T>(mask[i]);
+    for (int i = 0; i < N; ++i) elements_[i] = detail::element_cast<T>(mask.at(i));
+  }
+
+  template <class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+  ESIMD_HOST_MEMORY void copy_from(const T* p, Hints = {}) {
+    esimd_host::on_global(p, sizeof(elements_), esimd_host::Access::read);
+    esimd_host::copy(elements_, p, sizeof(elements_));
+  }
+  template <class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
+  ESIMD_HOST_MEMORY void copy_to(T* p, Hints = {}) const {
+#ifdef ESIMD_HOST_CHECKS
+    esimd_host::check_stored(p, elements_, sizeof(elements_), sizeof(T));
+#else
+    esimd_host::on_global(p, sizeof(elements_), esimd_host::Access::write);
+#endif
+    esimd_host::copy(p, elements_, sizeof(elements_));
   }
 
   ESIMD_HOST_REGISTERS T at(int i) const { return elements_[i]; }
   ESIMD_HOST_REGISTERS T& at(int i) { return elements_[i]; }
   ESIMD_HOST_REGISTERS T operator[](int i) const {
-    check(i);
+    detail::check_place(i, N);
     return elements_[i];
   }
-  ESIMD_HOST_REGISTERS simd_view<T, 1, 1> operator[](int i) {
-    check(i);
-    return simd_view<T, 1, 1>(elements_ + i);
+  ESIMD_HOST_REGISTERS simd_view<simd, region1d_scalar_t<T>> operator[](int i) {
+    detail::check_place(i, N);
+    return simd_view<simd, region1d_scalar_t<T>>(elements_ + i);
   }
   ESIMD_HOST_REGISTERS simd read() const { return *this; }
+  ESIMD_HOST_REGISTERS simd data() const { return *this; }
+  ESIMD_HOST_REGISTERS simd& data_ref() { return *this; }
+  ESIMD_HOST_REGISTERS simd& write(const simd& values) { return *this = values; }
   T* storage() { return elements_; }
   const T* storage() const { return elements_; }
 
-  template <class To, class = std::enable_if_t<N == 1 && detail::is_element<To>>>
+  ESIMD_HOST_REGISTERS operator T() const requires(N == 1) { return elements_[0]; }
+  template <class To>
+    requires(N == 1 && detail::is_element<To> && !std::is_same_v<To, T>)
   ESIMD_HOST_REGISTERS operator To() const {
     return detail::element_cast<To>(elements_[0]);
   }
-  ESIMD_HOST_COMPOUNDS(simd)
+  ESIMD_HOST_COMPOUNDS(simd, simd)
 
+  // A view of a variable; of a temporary, a copy.
   template <int M, int Step>
-  ESIMD_HOST_REGISTERS simd_view<T, M, Step> select(int offset = 0) {
+  ESIMD_HOST_REGISTERS auto select(int offset = 0) & {
     static_assert((M - 1) * Step < N, "simd::select: the selection does not fit");
-    check(offset), check(offset + (M - 1) * Step);
-    return simd_view<T, M, Step>(elements_ + offset);
+    detail::check_place(offset, N), detail::check_place(offset + (M - 1) * Step, N);
+    return simd_view<simd, region1d_t<T, M, M == 1 ? 1 : Step>>(elements_ + offset);
   }
   template <int M, int Step>
-  ESIMD_HOST_REGISTERS simd<T, M> select(int offset = 0) const {
+  ESIMD_HOST_REGISTERS simd<T, M> select(int offset = 0) const& {
     return const_cast<simd*>(this)->template select<M, Step>(offset);
   }
-  ESIMD_HOST_REGISTERS simd_view<T, N, 1> select_all() { return simd_view<T, N, 1>(elements_); }
+  template <int M, int Step>
+  ESIMD_HOST_REGISTERS simd<T, M> select(int offset = 0) && {
+    return static_cast<simd&>(*this).template select<M, Step>(offset);
+  }
   template <class U>
-  ESIMD_HOST_REGISTERS auto bit_cast_view() {
-    return select_all().template bit_cast_view<U>();
+  ESIMD_HOST_REGISTERS auto bit_cast_view() & {
+    return simd_view<simd>(*this).template bit_cast_view<U>();
+  }
+  template <class U, int Height, int Width>
+  ESIMD_HOST_REGISTERS auto bit_cast_view() & {
+    return simd_view<simd>(*this).template bit_cast_view<U, Height, Width>();
   }
 
   ESIMD_HOST_REGISTERS void merge(const simd& values, const simd_mask<N>& mask) {
-    for (int i = 0; i < N; ++i) elements_[i] = mask[i] ? values.elements_[i] : elements_[i];
+    for (int i = 0; i < N; ++i) elements_[i] = mask.at(i) ? values.elements_[i] : elements_[i];
   }
   ESIMD_HOST_REGISTERS void merge(const simd& where_set, const simd& elsewhere, const simd_mask<N>& mask) {
-    for (int i = 0; i < N; ++i) elements_[i] = mask[i] ? where_set.elements_[i] : elsewhere.elements_[i];
+    for (int i = 0; i < N; ++i) elements_[i] = mask.at(i) ? where_set.elements_[i] : elsewhere.elements_[i];
   }
 
   // Replicating: `Times` blocks of `Width` elements, `Between` apart, their elements `Step` apart.
@@ -110,7 +145,7 @@ class simd {
     simd<T, Times * Width> made{detail::Raw()};
     for (int t = 0; t < Times; ++t) {
       for (int w = 0; w < Width; ++w) {
-        check(offset + t * Between + w * Step);
+        detail::check_place(offset + t * Between + w * Step, N);
         made.at(t * Width + w) = elements_[offset + t * Between + w * Step];
       }
     }
@@ -119,11 +154,21 @@ class simd {
   template <int M>
   ESIMD_HOST_REGISTERS simd<T, M> iselect(const simd<uint16_t, M>& indices) const {
     simd<T, M> made{detail::Raw()};
-    for (int i = 0; i < M; ++i) check(indices.at(i)), made.at(i) = elements_[indices.at(i)];
+    for (int i = 0; i < M; ++i) detail::check_place(indices.at(i), N), made.at(i) = elements_[indices.at(i)];
     return made;
   }
-  ESIMD_HOST_REGISTERS uint16_t any() const { return simd_mask<N>(*this).any(); }
-  ESIMD_HOST_REGISTERS uint16_t all() const { return simd_mask<N>(*this).all(); }
+  ESIMD_HOST_REGISTERS void iupdate(uint16_t index, T value) {
+    detail::check_place(index, N);
+    elements_[index] = value;
+  }
+  template <int M>
+  ESIMD_HOST_REGISTERS void iupdate(const simd<uint16_t, M>& indices, const simd<T, M>& values, const simd_mask<M>& mask) {
+    for (int i = 0; i < M; ++i) {
+      if (mask.at(i)) iupdate(indices.at(i), values.at(i));
+    }
+  }
+  ESIMD_HOST_REGISTERS uint16_t any() const { return !(!*this).all(); }
+  ESIMD_HOST_REGISTERS uint16_t all() const { return !(!*this).any(); }
 
   ESIMD_HOST_REGISTERS simd operator-() const {
     static_assert(!std::is_unsigned_v<T>, "simd: - does not apply to unsigned types");
@@ -137,7 +182,11 @@ class simd {
     for (int i = 0; i < N; ++i) made.elements_[i] = T(~elements_[i]);
     return made;
   }
-  ESIMD_HOST_REGISTERS simd_mask<N> operator!() const { return !simd_mask<N>(*this); }
+  ESIMD_HOST_REGISTERS simd_mask<N> operator!() const {
+    simd_mask<N> made(0);
+    for (int i = 0; i < N; ++i) made.at(i) = elements_[i] == T(0);
+    return made;
+  }
 
  private:
   ESIMD_HOST_REGISTERS void poison() {
@@ -145,13 +194,14 @@ class simd {
     for (uint16_t& word : pattern) word = esimd_host::kPoison;
     std::memcpy(static_cast<void*>(elements_), pattern, sizeof(elements_));
   }
-  ESIMD_HOST_REGISTERS static void check([[maybe_unused]] int i) {
-#ifdef ESIMD_HOST_CHECKS
-    if (i < 0 || i >= N) esimd_host::check_register(i, N);
-#endif
-  }
-
   T elements_[N];
 };
+
+template <class T, int N>
+std::ostream& operator<<(std::ostream& out, const simd<T, N>& values) {
+  out << "{ ";
+  for (int i = 0; i < N; ++i) out << values.at(i) << " ";
+  return out << "}";
+}
 
 }  // namespace sycl::ext::intel::esimd

@@ -30,7 +30,7 @@ template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::i
 ESIMD_HOST_MEMORY inline simd<T, N> slm_block_load(uint32_t offset, Hints = {}) { return detail::slm_load<T, N>(offset); }
 template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
 ESIMD_HOST_MEMORY inline simd<T, N> slm_block_load(uint32_t offset, simd_mask<1> mask, simd<T, N> otherwise, Hints = {}) {
-  if (!mask[0]) return otherwise;
+  if (!mask.at(0)) return otherwise;
   return detail::slm_load<T, N>(offset);
 }
 template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
@@ -40,7 +40,7 @@ ESIMD_HOST_MEMORY inline void slm_block_store(uint32_t offset, simd<T, N> values
 template <class T, int N, class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0>
 ESIMD_HOST_MEMORY inline void slm_block_store(uint32_t offset, simd<T, N> values, simd_mask<1> mask,
                                               Hints = {}) {
-  if (mask[0]) detail::slm_store<T, N>(offset, values);
+  if (mask.at(0)) detail::slm_store<T, N>(offset, values);
 }
 template <class T>
 ESIMD_HOST_MEMORY inline T slm_scalar_load(uint32_t offset) { return detail::slm_load<T, 1>(offset).at(0); }
@@ -51,14 +51,14 @@ template <class T, int N>
 ESIMD_HOST_MEMORY inline simd<T, N> slm_gather(simd<uint32_t, N> offsets, simd_mask<N> mask = 1) {
   simd<T, N> made;
   for (int i = 0; i < N; ++i) {
-    if (mask[i]) made.at(i) = detail::slm_load<T, 1>(offsets.at(i)).at(0);
+    if (mask.at(i)) made.at(i) = detail::slm_load<T, 1>(offsets.at(i)).at(0);
   }
   return made;
 }
 template <class T, int N>
 ESIMD_HOST_MEMORY inline void slm_scatter(simd<uint32_t, N> offsets, simd<T, N> values, simd_mask<N> mask = 1) {
   for (int i = 0; i < N; ++i) {
-    if (mask[i]) detail::slm_store<T, 1>(offsets.at(i), simd<T, 1>(values.at(i)));
+    if (mask.at(i)) detail::slm_store<T, 1>(offsets.at(i), simd<T, 1>(values.at(i)));
   }
 }
 

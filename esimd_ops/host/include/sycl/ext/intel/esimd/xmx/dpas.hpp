@@ -16,6 +16,7 @@ template <class T>
 constexpr dpas_argument_type format_of() {
   if constexpr (std::is_same_v<T, sycl::half>) return dpas_argument_type::fp16;
   else if constexpr (std::is_same_v<T, sycl::ext::oneapi::bfloat16>) return dpas_argument_type::bf16;
+  else if constexpr (std::is_same_v<T, sycl::ext::intel::experimental::esimd::tfloat32>) return dpas_argument_type::tf32;
   else if constexpr (std::is_same_v<T, unsigned char>) return dpas_argument_type::u8;
   else if constexpr (std::is_same_v<T, char> || std::is_same_v<T, signed char>) return dpas_argument_type::s8;
   else return dpas_argument_type::Invalid;

@@ -1,6 +1,8 @@
 // Names that the experimental functions share with the others.
 #pragma once
-#include "../../esimd.hpp"
+#include "../../esimd/atomic.hpp"
+#include "../../esimd/barrier.hpp"
+#include "tfloat32.hpp"
 
 namespace sycl::ext::intel::experimental::esimd {
 

@@ -33,12 +33,7 @@ class config_2d_mem_access {
 
 namespace detail {
 
-constexpr int multiple(int value, int of) { return (value + of - 1) / of * of; }
-constexpr int power_of_2(int value) {
-  int power = 1;
-  while (power < value) power *= 2;
-  return power;
-}
+using namespace sycl::ext::intel::esimd::detail;
 
 // How a block lies in a register: row by row; transposed, column by column; transformed, with as many consecutive rows of
 // one column as fit into 32 bits side by side.
@@ -52,8 +47,8 @@ struct Tile {
   static_assert(Height <= 32, "lsc_load_2d: up to 32 rows");
 
   static constexpr int per_word = sizeof(T) >= 4 ? 1 : 4 / int(sizeof(T));
-  static constexpr int rows = Transformed ? multiple(Height, per_word) : Height;
-  static constexpr int columns = Transformed ? power_of_2(Width) : Width;
+  static constexpr int rows = Transformed ? roundUpNextMultiple<Height, per_word>() : Height;
+  static constexpr int columns = Transformed ? getNextPowerOf2<Width>() : Width;
   static constexpr int elements = rows * columns;
   static constexpr int length = elements * Blocks;
 
@@ -95,6 +90,11 @@ ESIMD_HOST_MEMORY inline void each_row(const T* data, uint32_t width, uint32_t h
   }
 }
 
+}  // namespace detail
+
+namespace detail {
+template <class T, int Blocks, int Height, int Width, bool Transposed, bool Transformed>
+constexpr int get_lsc_block_2d_data_size() { return Tile<T, Width, Height, Blocks, Transposed, Transformed>::length; }
 }  // namespace detail
 
 template <class T, int Width, int Height = 1, int Blocks = 1, bool Transposed = false, bool Transformed = false,

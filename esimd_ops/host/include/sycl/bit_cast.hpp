@@ -1,0 +1,3 @@
+// Stands in for <sycl/bit_cast.hpp>.
+#pragma once
+#include "builtins.hpp"

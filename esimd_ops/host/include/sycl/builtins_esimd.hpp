@@ -1,0 +1,3 @@
+// Stands in for <sycl/builtins_esimd.hpp>.
+#pragma once
+#include "builtins.hpp"

@@ -1,0 +1,3 @@
+// Stands in for <sycl/ext/oneapi/experimental/device_architecture.hpp>.
+#pragma once
+#include "../../../device.hpp"

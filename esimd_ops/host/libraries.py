@@ -1,0 +1,161 @@
+"""Which compiled sources belong together, whether what was linked loads, and the Python files that load it.
+
+Sources that need each other's symbols are one library, as in the tree's own build. Knows symbols and loading; no compiler.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from .sources import Source
+
+FOLDER = "libraries"  # beside the files that load them: a namespace may be called like its library
+
+_LOAD = """
+import importlib.util, json, sys
+import torch
+for path, modules in json.loads(sys.stdin.read()):
+    print(json.dumps(["at", path, ""]), flush=True)
+    words = ""
+    try:
+        torch.ops.load_library(path)
+        for name in modules:
+            spec = importlib.util.spec_from_file_location(name, path)
+            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    except (OSError, ImportError, RuntimeError) as error:
+        words = str(error)
+    print(json.dumps(["done", path, words]), flush=True)
+"""
+
+_LOADER = '''"""Loads {what} from a host build."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent / "{folder}"
+for name in {names!r}:
+    torch.ops.load_library(HERE / name)
+'''
+_LOADER_OF_MODULE = """
+spec = importlib.util.spec_from_file_location(__name__, HERE / {library!r})
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+sys.modules[__name__] = module
+"""
+
+
+def symbols(path: Path) -> tuple[set[str], set[str], set[str]]:
+    """What an object defines for good, what it defines unless another does, and what it needs."""
+    listing = subprocess.run(["nm", "--format=posix", str(path)], capture_output=True, text=True, check=True).stdout
+    strong, weak, needed = set[str](), set[str](), set[str]()
+    for line in listing.splitlines():
+        symbol, kind, *_ = line.split(" ")
+        if kind in "TDB":
+            strong.add(symbol)
+        elif kind in "WVu":
+            weak.add(symbol)
+        elif kind == "U":
+            needed.add(symbol)
+    return strong, weak, needed
+
+
+def groups(objects: Mapping[Source, Path]) -> list[list[Source]]:
+    """Sources whose objects need each other's symbols, in the order of the tree. Programs and lone helpers are left out."""
+    read = {source: symbols(path) for source, path in objects.items()}
+    read = {source: names for source, names in read.items() if "main" not in names[0]}
+    defined: list[dict[str, list[Source]]] = [{}, {}]
+    for source, (strong, weak, _) in read.items():
+        for owners, names in zip(defined, (strong, weak), strict=True):
+            for symbol in names:
+                owners.setdefault(symbol, []).append(source)
+    group = {source: {source} for source in read}
+    for source, (_, _, needed) in read.items():
+        for symbol in sorted(needed):
+            if owners_of := defined[0].get(symbol) or defined[1].get(symbol):
+                owner = max(owners_of, key=lambda other: len(os.path.commonpath([other.path, source.path])))
+                joined = group[source] | group[owner]
+                for member in joined:
+                    group[member] = joined
+    unique: list[list[Source]] = []
+    for source in read:
+        members = [other for other in read if other in group[source]]
+        if members not in unique and not all(member.helper for member in members):
+            unique.append(members)
+    return unique
+
+
+def names(grouped: Iterable[list[Source]]) -> dict[str, list[Source]]:
+    """A file name for each library: that of its first source that registers something."""
+    named: dict[str, list[Source]] = {}
+    for group in grouped:
+        chief = next((source for source in group if source.registers), group[0])
+        name = f"{chief.path.stem}.so"
+        if name in named:
+            name = chief.name.rpartition(".")[0].replace("/", "_") + ".so"
+        named[name] = group
+    return named
+
+
+def what_does_not_load(libraries: Mapping[Path, list[Source]]) -> dict[Path, str]:
+    """Loads each library in a child, as its users will; what the loader said of those that it refuses."""
+    refused: dict[Path, str] = {}
+    left = {str(path): [name for source in group for name in source.modules] for path, group in libraries.items()}
+    while left:
+        done = subprocess.run(
+            [sys.executable, "-c", _LOAD],
+            input=json.dumps(list(left.items())),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        at = ""
+        for kind, path, words in map(json.loads, done.stdout.splitlines()):
+            at = path if kind == "at" else ""
+            if kind == "done":
+                del left[path]
+                if words:
+                    refused[Path(path)] = _readable(words)
+        if at:
+            del left[at]
+            refused[Path(at)] = f"the process that loaded it ended with {done.returncode}: {done.stderr[-300:].strip()}"
+        elif done.returncode != 0:
+            return refused | {Path(path): done.stderr[-300:].strip() for path in left}
+    return refused
+
+
+def _readable(words: str) -> str:
+    """The loader's words, with the symbol that is missing as C++ spells it."""
+    missing = re.search(r"undefined symbol: (\S+)", words)
+    if not missing:
+        return words.splitlines()[0]
+    done = subprocess.run(["c++filt", missing[1]], capture_output=True, text=True, check=False)
+    return f"it needs {done.stdout.strip() or missing[1]}, which no source that compiled defines"
+
+
+def write_loaders(out: Path, libraries: Mapping[str, list[Source]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A Python file for each namespace whose operators are defined, and for each module. Gives the names of both."""
+    spaces: dict[str, list[str]] = {}
+    modules: dict[str, str] = {}
+    defined = {space for group in libraries.values() for source in group for space in source.defines}
+    for library, group in libraries.items():
+        for source in group:
+            for space in source.namespaces:
+                if space in defined and library not in spaces.setdefault(space, []):
+                    spaces[space].append(library)
+            modules.update(dict.fromkeys(source.modules, library))
+    for name in sorted({*spaces, *modules}):
+        what = f"torch.ops.{name}" if name in spaces else f"the module {name}"
+        text = _LOADER.format(what=what, folder=FOLDER, names=spaces.get(name, []))
+        if name in modules:
+            text += _LOADER_OF_MODULE.format(library=modules[name])
+        (out / f"{name}.py").write_text(text)
+    return tuple(sorted(spaces)), tuple(sorted(modules))

@@ -1,0 +1,124 @@
+"""What of a tree is compiled for the host: kernels, what registers them, and the helpers that these may need.
+
+Knows what a source announces in its lines: namespaces, Python modules, sub-group widths, includes. Parses no C++ beyond that;
+runs nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schema_patch.model import ToolError
+from schema_patch.text.files import walk
+
+HOST_SUFFIXES = (".cc", ".cpp", ".cxx")
+HEADERS = (".h", ".hpp", ".hh", ".inc", ".inl")
+NO_KERNELS = {"build", "dist", "tests", "test"}  # what earlier builds left, and what registers for itself
+EXTENSION = "TORCH_EXTENSION_NAME"  # the build's name for a module: here its file's
+
+_START = r"^[ \t]*"
+_REGISTRATION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL|_EXPAND|_IMPL_EXPAND)?\s*\(\s*(\w+)", re.M)
+_DEFINITION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?\s*\(\s*(\w+)", re.M)
+_MODULE = re.compile(rf"{_START}(?:PYBIND11_MODULE|REGISTER_EXTENSION)\s*\(\s*(\w+)", re.M)
+_PYBIND = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11\b|\bpy::")
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+_TORCH = re.compile(r"^\s*#\s*include\s*[<\"](?:ATen|c10|torch)/", re.M)
+_KERNELS = re.compile(r"\bsycl::|\b(?:at|torch|c10)::|SYCL_EXTERNAL|SYCL_ESIMD")
+_SUB_GROUP = re.compile(r"(?:reqd_)?sub_group_size\s*(?:\(|<)\s*(\d+)")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One C++ file of a tree.
+
+    name        its path within the tree
+    namespaces  torch.ops namespaces that it defines or implements operators of
+    defines     those of them whose schemas it holds
+    modules     Python modules that it is
+    helper      it names neither SYCL nor torch: compiled, but missed only where a symbol of it is
+    """
+
+    path: Path
+    name: str
+    namespaces: tuple[str, ...]
+    defines: tuple[str, ...]
+    modules: tuple[str, ...]
+    pybind: bool
+    sub_groups: tuple[int, ...]
+    helper: bool
+
+    @property
+    def registers(self) -> bool:
+        return bool(self.namespaces or self.modules)
+
+
+def _read(path: Path, root: Path) -> Source:
+    text = path.read_text("utf-8", "replace")
+
+    def names(pattern: re.Pattern[str]) -> tuple[str, ...]:
+        found = (path.stem if name == EXTENSION else name for name in pattern.findall(text))
+        return tuple(dict.fromkeys(found))
+
+    return Source(
+        path=path,
+        name=path.relative_to(root).as_posix(),
+        namespaces=names(_REGISTRATION),
+        defines=names(_DEFINITION),
+        modules=names(_MODULE),
+        pybind=bool(_PYBIND.search(text)),
+        sub_groups=tuple(sorted({int(width) for width in _SUB_GROUP.findall(text)})),
+        helper=path.suffix != ".sycl" and not (_KERNELS.search(text) or _TORCH.search(text)),
+    )
+
+
+def sources(tree: Path, only: Sequence[str] = ()) -> tuple[Source, ...]:
+    """The C++ sources of a tree, in its order. Raises ToolError where none is a kernel or registers anything."""
+    if not tree.is_dir():
+        raise ToolError("no such directory", str(tree))
+    found = []
+    for folder, folders, names in walk(str(tree)):
+        folders[:] = [name for name in folders if name not in NO_KERNELS]
+        paths = (Path(folder, name) for name in names if name.endswith((".sycl", *HOST_SUFFIXES)))
+        found += [_read(path, tree) for path in paths]
+    kernels = [source for source in found if not source.helper]
+    if not any(source.registers or source.path.suffix == ".sycl" for source in kernels):
+        raise ToolError("expected .sycl sources or C++ files with TORCH_LIBRARY or PYBIND11_MODULE, found neither", str(tree))
+    chosen = [s for s in found if not only or any(fnmatch.fnmatch(s.name, pattern) for pattern in only)]
+    if not any(not source.helper for source in chosen):
+        raise ToolError(f"none of {len(kernels)} sources matches {', '.join(only)}", str(tree))
+    return tuple(chosen)
+
+
+def include_folders(tree: Path, files: Iterable[Path]) -> tuple[Path, ...]:
+    """Where the headers lie that the sources include by a name that is not relative to themselves."""
+    headers = [Path(folder, name) for folder, _, names in walk(str(tree)) for name in names if name.endswith(HEADERS)]
+    folders: dict[Path, None] = {}
+    for path in [*files, *headers]:
+        for name in _INCLUDE.findall(path.read_text("utf-8", "replace")):
+            if (path.parent / name).exists():
+                continue
+            for header in headers:
+                if header.as_posix().endswith("/" + name):
+                    folders[Path(header.as_posix()[: -len(name) - 1])] = None
+                    break
+    return tuple(folders)
+
+
+def uses_torch(path: Path, folders: Sequence[Path]) -> bool:
+    """The source or a header of the tree that it includes asks for torch's headers."""
+    pending, known = [path], {path}
+    while pending:
+        one = pending.pop()
+        text = one.read_text("utf-8", "replace")
+        if _TORCH.search(text):
+            return True
+        for name in _INCLUDE.findall(text):
+            found = next((f / name for f in (one.parent, *folders) if (f / name).is_file()), None)
+            if found and found not in known:
+                known.add(found)
+                pending.append(found)
+    return False

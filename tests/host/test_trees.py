@@ -1,0 +1,92 @@
+"""Trees as others lay them out: relative paths, Python modules, kernels in plain .cpp, and what does not compile or load
+beside what does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILES = {
+    "include/mine.h": "#include <ATen/ATen.h>\nat::Tensor twice(at::Tensor x);\nint helping(int);\n",
+    # A namespace that is called like its file, and needs a kernel of a plain .cpp and a helper that names neither.
+    "csrc/mylib.cpp": '#include <torch/all.h>\n#include "mine.h"\n'
+    'TORCH_LIBRARY(mylib, m) { m.def("twice(Tensor x) -> Tensor", &twice); }\n',
+    "csrc/kernels/twice.cpp": '#include <torch/extension.h>\n#include <c10/xpu/XPUStream.h>\n#include "mine.h"\n'
+    "at::Tensor twice(at::Tensor x) {\n  at::Tensor made = at::empty_like(x);\n"
+    "  const float* in = x.data_ptr<float>();\n  float* out = made.data_ptr<float>();\n"
+    "  const float factor = helping(1);\n"
+    "  c10::xpu::getCurrentXPUStream(x.device().index()).queue().parallel_for(sycl::range<1>(x.numel()),\n"
+    "      [=](sycl::id<1> i) { out[i] = in[i] * factor; });\n  return made;\n}\n",
+    "csrc/helping.cpp": "int helping(int one) { return one + one; }\n",
+    "csrc/program.cpp": "int main() { return 0; }\n",
+    # A Python module whose functions take and give tensors.
+    "csrc/pybound.sycl": "#include <torch/extension.h>\nat::Tensor thrice(at::Tensor x) { return x + x + x; }\n"
+    'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("thrice", &thrice); }\n',
+    # Registers what a source that does not compile would define.
+    "csrc/bad.cc": "#include <torch/all.h>\nat::Tensor lost(at::Tensor x);\n"
+    'TORCH_LIBRARY(badns, m) { m.def("lost(Tensor x) -> Tensor", &lost); }\n',
+    "csrc/broken.sycl": "#include <torch/all.h>\nat::Tensor lost(at::Tensor x) { return no_such_thing(x); }\n",
+    "csrc/good.sycl": "#include <torch/all.h>\nat::Tensor one(at::Tensor x) { return x + 1; }\n"
+    'TORCH_LIBRARY(goodns, m) { m.def("one(Tensor x) -> Tensor", &one); }\n',
+    # Of one width each; both are one library. And one of two widths.
+    "csrc/wide.sycl": "#include <sycl/sycl.hpp>\n#include <torch/library.h>\nint narrow();\n"
+    "[[sycl::reqd_sub_group_size(32)]] int wide() { return sycl::kSubGroupSize; }\n"
+    'TORCH_LIBRARY(widths, m) { m.def("both() -> int", []() -> int64_t { return 100 * wide() + narrow(); }); }\n',
+    "csrc/narrow.sycl": "#include <sycl/sycl.hpp>\nint narrow() { return sycl::kSubGroupSize; }\n",
+    "csrc/mixed.sycl": "// sub_group_size(16) sub_group_size(32)\n",
+}
+
+USE = """
+import torch, mylib, pybound, goodns, widths
+x = torch.arange(4.0)
+assert torch.equal(torch.ops.mylib.twice(x), 2 * x)
+assert torch.equal(pybound.thrice(x), 3 * x)
+assert torch.equal(torch.ops.goodns.one(x), x + 1)
+assert torch.ops.widths.both() == 3216
+try:
+    import badns
+except ImportError:
+    print("as expected")
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    root = tmp_path_factory.mktemp("trees")
+    for name, text in FILES.items():
+        path = root / "my tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    command = [sys.executable, "-m", "esimd_ops", "host-build", "my tree", "-o", "out"]
+    search = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": search}
+    return root, subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, env=environment)
+
+
+def test_what_compiles_and_loads_is_announced(built: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    _, done = built
+    assert "namespaces: goodns, mylib, widths; modules: pybound" in done.stderr, done.stderr
+    assert sorted(Path(line).name for line in done.stdout.split()) == ["good.so", "mylib.so", "pybound.so", "wide.so"]
+
+
+def test_what_does_not_says_what_it_lacks(built: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    _, done = built
+    assert done.returncode == 1
+    assert "csrc/broken.sycl: error: did not compile" in done.stderr
+    assert "no_such_thing" in done.stderr
+    assert "bad.so: error: does not load" in done.stderr
+    assert "it needs lost(at::Tensor), which no source that compiled defines" in done.stderr
+    assert "csrc/mixed.sycl: error: did not compile\nasks for sub-groups of 16 and 32" in done.stderr
+    assert "csrc/program.cpp: left out" in done.stderr
+
+
+def test_it_works_in_a_process_of_its_own(built: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    root, _ = built
+    environment = {**os.environ, "PYTHONPATH": str(root / "out")}
+    done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout.strip()) == (0, "as expected"), done.stderr

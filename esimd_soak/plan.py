@@ -247,4 +247,6 @@ def digest(plan: Plan) -> str:
     """What tells two plans apart: everything but where a run stops, so that a run can be made longer."""
     without = ("stop", "batches", "client", "watch", "goodput", "judged")
     told = {key: value for key, value in plain(plan).items() if key not in without}
+    if plan.prompts_sha256:
+        told["prompts"] = ""  # a file is what it holds, wherever it lies
     return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:16]

@@ -23,8 +23,9 @@ from .prompts import Prompt
 from .reading import clean, decode, words
 
 NOT_JSON_COMPLIANT = "Out of range float values"  # what a server says that tried to send a NaN
-BUSY = (429, 502, 503, 504)
-"""Said by a server, or a gateway before it, that will take the request later: nothing was generated."""
+BUSY = (429, 502, 503)
+"""Said by a server, or a gateway before it, that will take the request later: nothing was generated. (504 is another
+matter: somebody worked on it, and did not end.)"""
 MOST_TOKENS = 10**9
 CHANNELS = ("reasoning", "text", "refusal", "tool")
 _PARTIAL = re.compile(rb'"(text|content|reasoning_content|reasoning|arguments)"\s*:\s*"((?:[^"\\]|\\.)*)')

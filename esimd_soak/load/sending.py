@@ -73,11 +73,11 @@ class Sender:
 
     async def _ended(self) -> None:
         """Waits for every request in flight; a defect in one of them is raised."""
-        results = await asyncio.gather(*self.tasks, return_exceptions=True)
-        self.tasks.clear()
-        for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
-                raise result
+        if self.tasks:
+            done, self.tasks = await asyncio.wait(self.tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                if not task.cancelled():
+                    task.result()
 
     async def _slot(self, number: int) -> None:
         """Closed loop: one request after the other; of a batch only one."""

@@ -25,7 +25,7 @@ NAMED = {
     "Tamil": "tamil",
     "Latin": "english french german spanish italian portuguese latin translate",
 }
-ANY = re.compile(r"translat|languages?\b|alphabet|unicode|multilingual|script", re.IGNORECASE)
+ANY = re.compile(r"translat|\blanguages\b|foreign language|alphabet|unicode|multilingual", re.IGNORECASE)
 _CJK = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA", "HALFWIDTH", "FULLWIDTH")
 _RAW = re.compile(r"[\u0120\u010a\u2581]|<0x[0-9A-Fa-f]{2}>|<\|?[a-z_]+\|>|<unk>|<pad>|\[PAD\]|\[UNK\]")
 _ODD = frozenset({"Co", "Cn", "Cs"})
@@ -78,7 +78,8 @@ def unexpected(text: str, found: dict[str, float], prompt: str | None) -> str:
         share = sum(strange.values())
         count = share * (letters if part is text else sum(bool(script(char)) for char in part))
         if share >= 0.3 and count > FEW:
-            return f"{share:.0%} of the letters of {name} are {' and '.join(strange)}, which the prompt does not ask for"
+            told = " and ".join(strange)
+            return f"{share:.0%} of the letters of {name} are {told}, which the prompt does not ask for"
     return ""
 
 

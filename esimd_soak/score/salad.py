@@ -107,12 +107,12 @@ def _wordy(text: str) -> str:
 
 
 def _unpronounceable(text: str) -> str:
-    """Small Latin letters with hardly a vowel among them: at random it is one in five, in no language below one in three."""
-    letters = re.findall(r"[a-z]", text)
-    if len(letters) < 120 or len(letters) + text.count(" ") < 0.9 * len(text):
+    """Small Latin letters with hardly a vowel among them: at random one in five is one, in a language one in three."""
+    letters = len(re.findall(r"[a-z]", text))
+    if letters < 120 or letters + text.count(" ") < 0.9 * len(text):
         return ""
-    vowels = sum(letter in "aeiouy" for letter in letters) / len(letters)
-    return f"{vowels:.0%} vowels among {len(letters)} letters" if vowels < 0.29 else ""
+    vowels = sum(map(text.count, "aeiouy")) / letters
+    return f"{vowels:.0%} vowels among {letters} letters" if vowels < 0.29 else ""
 
 
 def _marks(text: str) -> str:

@@ -33,7 +33,7 @@ def rates(parts: Sequence[tuple[str, Part]]) -> str:
 def _rates(parts: Sequence[tuple[str, Part]], width: int, kind: str) -> str:
     shown = [(label, part.collapses) for label, part in parts if part.collapses]
     narrow = kind == "narrow"
-    left, row, top, right = (14, 54, 10, 14) if narrow else (230, 34, 10, 90)
+    left, row, top, right = (22, 54, 10, 24) if narrow else (230, 34, 10, 90)
     scale = ticks(max(max(rate.interval.high, rate.wilson.high) for _, rate in shown), 2 if narrow else 5)
     high, bottom = scale[-1], top + row * len(shown)
 
@@ -88,7 +88,7 @@ def _time_line(part: Part, width: int, kind: str) -> str:
         body.append(f'<rect class="{colour}" {box} height="{bottom - y(value):.1f}"><title>{words}</title></rect>')
     body += [_line(x(moment), bottom + 4, x(moment), bottom + 18, "event") for moment in line.moments]
     unit, name = (1, "s") if total < 120 else (60, "min") if total < 7200 else (3600, "h")
-    marks = [mark for mark in ticks(total / unit, width // 140) if mark * unit <= total * 1.001]
+    marks = [mark for mark in ticks(total / unit, width // 110) if mark * unit <= total * 1.001]
     body += [_text(x(mark * unit), bottom + 36, f"{mark:g} {name}", "middle") for mark in marks]
     return _svg(width, kind, bottom + 44, body, f"Tokens a second and collapses over time: {part.name}")
 
@@ -115,7 +115,7 @@ def _cumulative(part: Part, width: int, kind: str) -> str:
     body += [_text(left - 8, y(tick) + 4, f"{tick:,.12g}", "end") for tick in scale]
     body += [
         _text(x(n), bottom + 18, f"{n:,.0f}", "middle")
-        for n in ticks(rate.generations, width // 140)
+        for n in ticks(rate.generations, width // 110)
         if n <= rate.generations
     ]
     body.append(_line(x(0), y(0), x(rate.generations), y(rate.events), "thin"))

@@ -58,8 +58,8 @@ def about(found: Analysis) -> list[str]:
         told += [f"{key} {value}" for key, value in served.items() if key not in ("model", "models", "version")]
         lines.append(f"{server} says: {', '.join(told[:FACTS])}")
     written = {key: value for run in found.runs for key, value in run.get("facts", {}).items()}
-    for missing in sorted({", ".join(untold(served, written)) for served in found.served.values()} - {""}):
-        lines.append(f"not told by a server: {missing}; the plan's [facts] can hold it")
+    missing = {", ".join(untold(served, written)) for served in found.served.values()} - {""}
+    lines += [f"not told by a server: {what}; the plan's [facts] can hold it" for what in sorted(missing)]
     lines.append(f"a collapse is any of: {', '.join(found.counted)}; {found.warm:,} warm-up generations left out")
     return lines
 

@@ -217,3 +217,13 @@ def test_dashboard_and_alerts_name_only_what_is_exposed(soak: Soak) -> None:
     assert used <= names
     assert {"esimd_soak_collapses_total", "esimd_soak_up"} <= used
     assert len({panel["id"] for panel in json.loads(dashboard)["panels"]}) == 11
+
+
+def test_a_server_that_sends_only_one_character_is_confirmed_by_the_shipped_settings(tmp_path: Path) -> None:
+    with Served(Faults(collapse=1.0, text="!" * 64)) as served:
+        page = watch(
+            config(tmp_path, served.url),
+            lambda page: re.search(r"esimd_soak_confirmed_total\{.*\} [1-9]", page) is not None,
+        )
+        assert guard.load(str(tmp_path / "guard.toml"))[0].tokens == 64
+    assert float(re.search(r"esimd_soak_confirmed_total\{.*\} (\S+)", page)[1]) >= 1  # type: ignore[index]

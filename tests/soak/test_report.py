@@ -10,6 +10,8 @@ import recorded
 from running import Soak
 
 from esimd_soak.judge import analysis
+from esimd_soak.model import ToolError
+from esimd_soak.plan import make
 from esimd_soak.store import folder, table
 from esimd_soak.store.records import Event, Generation
 
@@ -262,3 +264,23 @@ def test_text_that_exists_is_scored(soak: Soak, tmp_path: Path) -> None:
     assert soak("score", tmp_path / "empty") == 2
     assert soak("score", tmp_path / "missing") == 2
     assert "cannot read" in soak.err
+
+
+def test_a_run_of_the_format_before_can_be_reported_on_but_not_gone_on_with(soak: Soak, tmp_path: Path) -> None:
+    run = recorded.run(tmp_path / "r", {"0": (3, 300)}, cache="/c/r")
+    meta = json.loads((run / "meta.json").read_bytes())
+    known = ("server", "name", "seed", "concurrency", "max_tokens", "count", "stop", "limits", "facts")
+    meta |= {"version": 1, "plan": {key: meta["plan"][key] for key in known}}
+    meta["plan"]["limits"] = {"run": 80, "cycle": 192, "copies": 3, "period": 128, "entropy": 1.0, "tail": 256}
+    (run / "meta.json").write_text(json.dumps(meta))
+    with folder.segments(run, "generations")[0].open("a") as file:
+        old = {"n": 300, "server": "s0", "card": "0", "position": 300, "planned": 1.0, "start": 1.0, "end": 2.0}
+        file.write(json.dumps(old | {"error": "http 500: x"}) + "\n")
+    assert soak("report", run) == 1
+    assert "3 in 300" in soak.out
+    assert "http 500 1" in soak.out
+    with pytest.raises(ToolError, match="begun with format 1"):
+        folder.open_run(run, make({"server": [{"url": "http://x"}], "batches": 1}, "here"))
+    meta["version"] = 9
+    (run / "meta.json").write_text(json.dumps(meta))
+    assert soak("report", run) == 2

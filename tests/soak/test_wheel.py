@@ -29,7 +29,9 @@ def test_every_room_is_in_it_and_nothing_else(wheel: Path) -> None:
     sources |= {f"esimd_soak/assets/{name}" for name in ("grafana.json", "alerts.yml")}
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        about = [name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE")]
     assert names == sources
+    assert len(about) == 1
 
 
 def test_it_needs_neither_torch_nor_the_kit_and_brings_no_plugin(wheel: Path) -> None:

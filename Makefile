@@ -7,6 +7,7 @@
 #   make driver-e2e SUITE=DIR     how many of intel/llvm's end-to-end tests the compiler driver gets right; takes hours
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
+#   make upstream-bugs LLM_SCALER=CLONE XPU_KERNELS=CLONE   the commits before and after upstream's fixes; takes an hour
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes
@@ -30,7 +31,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg driver-e2e run test soak-simulation test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus
+.PHONY: ocloc bmg driver-e2e run test soak-simulation test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus upstream-bugs
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -75,6 +76,9 @@ bench: $(VENV)/.test
 	$(PY) benchmarks/verify.py
 	$(PY) benchmarks/host.py
 	$(PY) tests/soak/bench_soak.py
+
+upstream-bugs: $(VENV)/.test
+	$(PY) benchmarks/upstream_bugs.py $(if $(LLM_SCALER),llm-scaler=$(LLM_SCALER)) $(if $(XPU_KERNELS),vllm-xpu-kernels=$(XPU_KERNELS))
 
 audit-corpus: $(VENV)/.test
 	$(PY) benchmarks/audit_corpus.py $(or $(CORPUS),$(error CORPUS=DIR: a checkout, or a folder of them))

@@ -39,7 +39,8 @@ class Replaced:
 def enable(words: str | Iterable[str] | None = None) -> tuple[Replaced, ...]:
     """Put our operators in the place of those named: "races", "op", "ns::op", or several of them; now or when loaded.
 
-    By default those of SCHEMA_KIT_REPLACE. May be called again. Raises ReplaceError for a name that is none of ours, and where our own operators are not built.
+    By default those of SCHEMA_KIT_REPLACE. May be called again. Raises ReplaceError for a name that is none of ours,
+    and where our own operators are not built.
     """
     try:
         meant = what.resolve(environment.replaced_operators() if words is None else words)

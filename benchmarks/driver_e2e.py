@@ -105,7 +105,7 @@ def substituted(line: str, path: Path, work: Path) -> str | None:
         line = re.sub(rf"%{re.escape(name)}(?![A-Za-z_])", value, line)
     line = re.sub(r"%(\{inputs\}|/?S)\b", str(path.parent), line)
     line = re.sub(r"%(?:/s|s)\b", str(path), line)
-    line = re.sub(r"%t\b|%\{t\}", str(work / "t"), line)
+    line = re.sub(r"%t(?![a-z_])|%\{t\}", str(work / "t"), line)
     return re.sub(r"\bFileCheck\b(?!-)", check, line) if not line.startswith("/usr/lib") else line
 
 

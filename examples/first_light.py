@@ -2,7 +2,8 @@
 
     first_light.py [--returns alias|void] [SOURCE]
 
-With SOURCE, a tree that you have: patch and check only. Every step is a command that you can type yourself.
+With SOURCE, a tree that you have: patch and check, and where it is a SYCL extension and the machine has the parts of
+the compiler driver, a verified wheel of it for Battlemage. Every step is a command that you can type yourself.
 """
 
 from __future__ import annotations
@@ -44,7 +45,21 @@ def patch_and_check(source: Path, returns: str) -> int:
     step("Check it")
     code = run("-m", "schema_patch", "check", source, expect=None)
     console.print(f"\nTo take it back: schema-patch revert {source}")
+    if code == 0 and any(b"SyclExtension" in path.read_bytes() for path in source.glob("setup*.py")):
+        return for_the_card(source, returns)
     return code
+
+
+def for_the_card(source: Path, returns: str) -> int:
+    """A wheel with machine code, compiled without oneAPI; what is missing for it is named and left out."""
+    step("A wheel for Battlemage: schema-patch rebuild --for bmg")
+    if run("-m", "schema_patch", "doctor", "--for", "bmg", expect=None):
+        console.print(
+            "Left out: what is marked ✗ above is missing. `make ocloc` and `apt-get install clang-19` bring it."
+        )
+        return 0
+    out = SCRATCH / "for-the-card"
+    return run("-m", "schema_patch", "rebuild", source, "--for", "bmg", "--returns", returns, "--out", out, expect=None)
 
 
 def heal_the_patient(returns: str) -> int:

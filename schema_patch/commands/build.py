@@ -49,8 +49,11 @@ def doctor(python: str, purpose: str, form: str) -> int:
     from schema_patch.build import toolchain
     from schema_patch.schemas import table
 
+    given = dict(os.environ)
+    if purpose == "bmg":  # which says itself what is compiled for
+        given.setdefault("TORCH_XPU_ARCH_LIST", checks.toolchain().arch)
     with console.progress("looking at compilers and caches"):
-        facts = toolchain.gather(python, os.environ, sorted(table.load().all_namespaces))
+        facts = toolchain.gather(python, given, sorted(table.load().all_namespaces))
     purpose = checks.purpose_of(facts) if purpose == "auto" else purpose
     lines = checks.examine(facts, purpose)
     if form == "json":

@@ -337,7 +337,9 @@ def test_the_variant_without_a_compiler_image_differs_only_in_the_compiler() -> 
     assert not re.search(r"(?m)^(?!#).*(oneapi|TOOLCHAIN|icpx)", other)
     steps = [rest for name, rest in instructions(other) if name == "RUN"]
     theirs = [rest for name, rest in instructions() if name == "RUN"]
-    as_with_icpx = [step.replace("--for bmg --compiler kit", "--for xpu").replace("--for bmg", "--for xpu") for step in steps]
+    as_with_icpx = [
+        step.replace("--for bmg --compiler kit", "--for xpu").replace("--for bmg", "--for xpu") for step in steps
+    ]
     assert [step for step in as_with_icpx if step not in theirs] == [steps[0]]
     assert "clang-19" in steps[0]
     done = subprocess.run(["hadolint", ROOT / "Dockerfile.kit"], capture_output=True, text=True, check=False)

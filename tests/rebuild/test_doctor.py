@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from schema_patch.build import doctor
 from schema_patch.build.toolchain import Cache, Devices, Facts, Program, Torch
+from schema_patch.commands import build
 from schema_patch.model import Severity
 
 from .recorded import good
@@ -147,6 +148,27 @@ def test_a_newer_torch_takes_the_front_end_of_its_own_runtime() -> None:
     (line,) = (line for line in doctor.examine(given, "bmg") if line.check == "front-end")
     assert line.severity is NOTE
     assert "the origin library needs libsycl.so.8" in line.found
+
+
+WITHOUT_XPU = facts(torch=Torch("2.13.0+cpu"))
+
+
+@pytest.mark.parametrize(
+    ("change", "purpose", "compiler", "chosen"),
+    [
+        (facts(), "bmg", "auto", "xpu"),  # an icpx of the right release beside a torch with XPU
+        (facts(), "bmg", "kit", "bmg"),
+        (facts(), "xpu", "kit", "bmg"),
+        (facts(), "xpu", "auto", "xpu"),
+        (programs(icpx=None), "bmg", "auto", "bmg"),
+        (programs(icpx=Program("/o/icpx", "2026.1.0")), "bmg", "auto", "bmg"),
+        (programs(icpx=None), "bmg", "icpx", "xpu"),  # and doctor says that there is none
+        (WITHOUT_XPU, "bmg", "auto", "bmg"),
+        (WITHOUT_XPU, "host", "kit", "host"),
+    ],
+)
+def test_who_compiles(change, purpose: str, compiler: str, chosen: str) -> None:
+    assert build._compiled_by(change(good("xpu")), purpose, compiler) == chosen
 
 
 def test_every_check_is_seen_to_speak() -> None:

@@ -12,8 +12,13 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from schema_patch.model import ToolError
+
+Value = TypeVar("Value", bound=msgspec.Struct)
 
 VARIABLE = "SCHEMA_PATCH_CACHE"  # another folder
 
@@ -35,15 +40,17 @@ def digest(*parts: str | bytes) -> str:
     return whole.hexdigest()
 
 
-def load(kind: str, key: str) -> bytes | None:
+def load(kind: str, key: str, of: type[Value]) -> Value | None:
+    """An entry; None where there is none, or it is damaged."""
     try:
-        return (folder() / kind / key[:2] / key).read_bytes()
-    except OSError:
+        return msgspec.msgpack.decode((folder() / kind / key[:2] / key).read_bytes(), type=of)
+    except (OSError, msgspec.MsgspecError):
         return None
 
 
-def store(kind: str, key: str, data: bytes) -> None:
+def store(kind: str, key: str, value: msgspec.Struct) -> None:
     """A cache that cannot be written costs time and nothing else."""
+    data = msgspec.msgpack.encode(value)
     target = folder() / kind / key[:2] / key
     with suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)

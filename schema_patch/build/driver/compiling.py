@@ -27,7 +27,9 @@ def compile_source(plan: Plan, source: str, output: str, runtime: Runtime, voice
         if plan.depfile is not None:
             host = frontend.dependencies(Path(depends).read_text("utf-8", "surrogateescape"))
             found = [path for path in host if not path.startswith(f"{work}/")]
-            _write_depends(plan, output, dict.fromkeys([*found, *dependencies]))
+            same = {os.path.realpath(path) for path in found}
+            more = [path for path in dependencies if os.path.realpath(path) not in same]
+            _write_depends(plan, output, dict.fromkeys([*found, *more]))
 
 
 def _both(plan: Plan, source: str, made: str, depends: str, runtime: Runtime, voice: Voice) -> Iterable[str]:

@@ -25,7 +25,7 @@ import msgspec
 
 from schema_patch.model import ToolError
 
-from . import cache
+from . import cache, places
 from .runtime import Runtime
 
 # The libraries that the front end links to what needs them, each made of a part of device_library.cpp or of nothing.
@@ -52,7 +52,7 @@ class Image(msgspec.Struct, frozen=True):
 
 
 class Device(msgspec.Struct, frozen=True):
-    """The device side of one source file. `dependencies`: files that it was made from."""
+    """The device side of one source file. `dependencies`: files that it was made from, as places.py tells them."""
 
     images: tuple[Image, ...]
     header: str
@@ -69,15 +69,18 @@ def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Devic
     words = ("-x", "c++", *words)
     root = toolchain(runtime)
     job = {"library": str(root / "lib" / "libsycl-jit.so"), "name": source, "text": text}
-    found = _ask({**job, "action": "digest", "words": list(words)}, source)
+    folders, kept_words = places.hidden(words), places.portable(words)
+    name = places.relative(source, folders)
+    found = _ask({**job, "name": name, "action": "digest", "words": kept_words}, source)
     if not found["digest"]:
         raise ToolError(_said(found["log"], source))
-    key = cache.digest(found["digest"], root.name, source, msgspec.json.encode(words), "1")
-    kept = cache.load("device", key)
+    key = cache.digest(found["digest"], root.name, name, msgspec.json.encode(kept_words), "2")
+    kept = cache.load("device", key, Device)
     if kept is not None:
-        return msgspec.structs.replace(msgspec.msgpack.decode(kept, type=Device), cached=True)
+        return msgspec.structs.replace(kept, cached=True)
     device = _compile(job, words, source)
-    cache.store("device", key, msgspec.msgpack.encode(device))
+    seen = tuple(places.relative(path, folders) for path in device.dependencies)
+    cache.store("device", key, msgspec.structs.replace(device, dependencies=seen))
     return device
 
 

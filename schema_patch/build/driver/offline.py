@@ -112,9 +112,9 @@ def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:
 def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequence[str]) -> Machine:
     words = words_for(image, options)
     key = cache.digest(compiler.version, compiler.igc, ",".join(devices), "\0".join(words), image.spirv, "1")
-    kept = cache.load("machine", key)
+    kept = cache.load("machine", key, Machine)
     if kept is not None:
-        return msgspec.msgpack.decode(kept, type=Machine)
+        return kept
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         Path(work, "image.spv").write_bytes(image.spirv)
         asked = ["-options", " ".join(words)] if words else []
@@ -128,7 +128,7 @@ def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequ
             raise ToolError(f"ocloc {why} for {','.join(devices)}, kernel {kernels}\n{done.said.strip()}")
         code = results[0].read_bytes()
     machine = Machine(code, _spills(code))
-    cache.store("machine", key, msgspec.msgpack.encode(machine))
+    cache.store("machine", key, machine)
     return machine
 
 

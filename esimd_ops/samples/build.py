@@ -25,6 +25,11 @@ def normal(*shape: int, spread: float = 1.0, centre: float = 0.0) -> Tensor:
     return (torch.randn(*shape) * spread + centre).half()
 
 
+def activations(*shape: int, variant: str = "") -> Tensor:
+    """Ordinary values; "faint" ones have a mean square about as large as a norm's epsilon, which then counts."""
+    return normal(*shape, spread=1e-3 if variant.startswith("faint") else 1.0)
+
+
 def poison(*shape: int) -> Tensor:
     return torch.full(shape, torch.nan, dtype=torch.float16)
 

@@ -24,6 +24,9 @@ def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Te
         "ba": normal(rows, 2 * HV),
         "ssm_state": normal(slots, HV, HEAD, HEAD, spread=0.1),
     }
+    if variant == "faint":  # so that the epsilon of the unit vectors counts
+        for name in ("qkvz", "conv_state", "conv_bias"):
+            tensors[name] *= 1e-3
     # Past 20, log(1 + exp(x)) is x.
     tensors["ba"][0, -1] = 25.0
     if variant == "strided":
@@ -112,6 +115,8 @@ ONE_TOKEN = (
     (3, 2, 4, "no history"),
     (5, 4, 8),
     (3, 4, 12),
+    (2, 2, 4, "faint"),
+    (128, 1, 1),
 )
 
 SIZES: Choices = {
@@ -127,6 +132,7 @@ SIZES: Choices = {
             (2, 3, 8, 16, "negative"),
             (2, 2, 2, 6),
             (2, 3, 8, 16, "null block"),
+            (2, 2, 1, 2, "faint"),
         ),
     ),
 }

@@ -7,9 +7,12 @@ from .build import Arguments, Choices, block_scales, fp8_matrix, normal, poison,
 
 
 def logits(T: int, E: int, variant: str) -> Tensor:
-    """[T, E] on a grid so coarse that different logits have different probabilities; "ties" has few values."""
+    """[T, E] on a grid so coarse that different logits have different probabilities; "ties" has few values, "spread"
+    large ones and ones far apart."""
     grid = 1.0 if variant == "ties" else 64.0
     values = (torch.randn(T, E) * 2 * grid).round() / grid
+    if variant == "spread":  # past what exp() of the largest, or of the smallest, can hold
+        values = values * 16 + 100
     if variant == "ties":
         values[0] = 0
     return values.half()
@@ -149,11 +152,17 @@ def moe_gemm_fp8_blockscale(E: int, N: int, K: int, T: int, variant: str = "e4m3
 
 
 # Experts, N, K, tokens.
-GROUPED = ((8, 64, 256, 24), (1, 1, 64, 1), (3, 65, 144, 40, "uncovered"), (16, 33, 512, 5, "e4m3 by name"))
-ACTIVATIONS = ((8, 512), (1, 64), (3, 192, "wide"), (5, 320, "more rows"), (4, 7))
+GROUPED = (
+    (8, 64, 256, 24),
+    (1, 1, 64, 1),
+    (3, 65, 144, 40, "uncovered"),
+    (16, 33, 512, 5, "e4m3 by name"),
+    (2, 17, 128, 128),
+)
+ACTIVATIONS = ((8, 512), (1, 64), (3, 192, "wide"), (5, 320, "more rows"), (4, 7), (128, 64))
 
 SIZES: Choices = {
-    "esimd_moe_topk": (moe_topk, ((4,), (1,), (67,), (5, "ties"), (3, "more rows"))),
+    "esimd_moe_topk": (moe_topk, ((4,), (1,), (67,), (5, "ties"), (3, "more rows"), (128, "spread"))),
     "topk_v2": (
         topk_v2,
         (
@@ -163,19 +172,34 @@ SIZES: Choices = {
             (5, 256, 8, "ties"),
             (3, 512, 8, "more rows"),
             (2, 128, 10, "ties"),
+            (128, 256, 8, "spread"),
         ),
     ),
     "esimd_moe_scatter": (
         moe_scatter,
-        ((4, 8, 32, 256), (1, 1, 8, 128), (33, 2, 16, 384), (3, 2, 8, 128, "more rows"), (5, 3, 8, 100)),
+        (
+            (4, 8, 32, 256),
+            (1, 1, 8, 128),
+            (33, 2, 16, 384),
+            (3, 2, 8, 128, "more rows"),
+            (5, 3, 8, 100),
+            (128, 2, 8, 128),
+        ),
     ),
     "esimd_moe_scatter_fused": (
         moe_scatter_fused,
-        ((4, 8, 128, 256), (1, 1, 32, 128), (70, 4, 64, 384), (33, 2, 32, 128, "one expert"), (5, 3, 9, 100)),
+        (
+            (4, 8, 128, 256),
+            (1, 1, 32, 128),
+            (70, 4, 64, 384),
+            (33, 2, 32, 128, "one expert"),
+            (5, 3, 9, 100),
+            (128, 2, 32, 128),
+        ),
     ),
     "esimd_moe_gather": (
         moe_gather,
-        ((4, 8, 256), (1, 1, 128), (33, 10, 384), (3, 2, 128, "more rows"), (5, 3, 100)),
+        ((4, 8, 256), (1, 1, 128), (33, 10, 384), (3, 2, 128, "more rows"), (5, 3, 100), (128, 8, 128)),
     ),
     "esimd_moe_silu_mul": (moe_act, ACTIVATIONS),
     "esimd_moe_gelu_tanh_mul": (moe_act, ACTIVATIONS),

@@ -1,32 +1,35 @@
 """Samples of the norm operators."""
 
-from .build import Arguments, Choices, norm_weight, normal, poison
+from torch import Tensor
+
+from .build import Arguments, Choices, activations, norm_weight, normal, poison
 
 # One row and many; K of one element, odd, under and over a work-group, and as in real models.
 ROWS = ((1, 64), (1, 1), (3, 7), (1, 2816), (5, 255), (2, 257), (7, 4100), (300, 128))
+FAINT = (2, 256, "faint")
 
 
 def rms_norm(T: int, K: int, variant: str = "") -> Arguments:
-    input = normal(T, K)
+    input = activations(T, K, variant=variant)
     if variant == "zeros":
         input[0] = 0
     return {"input": input, "output": poison(T, K), "weight": norm_weight(K), "eps": 1e-6}
 
 
 def fused_add_rms_norm(T: int, K: int, variant: str = "") -> Arguments:
-    hidden_states, residual = normal(T, K), normal(T, K)
+    hidden_states, residual = activations(T, K, variant=variant), activations(T, K, variant=variant)
     if variant == "zeros":
         residual[0] = -hidden_states[0]
     return {"hidden_states": hidden_states, "residual": residual, "weight": norm_weight(K), "eps": 1e-6}
 
 
-def fused_scaled_add_rms_norm(T: int, K: int) -> Arguments:
-    return {**fused_add_rms_norm(T, K), "scalar": 0.82}
+def fused_scaled_add_rms_norm(T: int, K: int, variant: str = "") -> Arguments:
+    return {**fused_add_rms_norm(T, K, variant), "scalar": 0.82}
 
 
-def rms_norm_gated(T: int, K: int) -> Arguments:
+def rms_norm_gated(T: int, K: int, variant: str = "") -> Arguments:
     return {
-        "x": normal(T, K),
+        "x": activations(T, K, variant=variant),
         "z": normal(T, K, spread=3.0),
         "weight": norm_weight(K),
         "output": poison(T, K),
@@ -34,11 +37,16 @@ def rms_norm_gated(T: int, K: int) -> Arguments:
     }
 
 
-def norm_add_norm(T: int, K: int) -> Arguments:
+def first_weight(K: int, variant: str) -> Tensor:
+    """Of two norms; where all is faint it is, too, so that the second norm has little to work on."""
+    return normal(K, spread=1e-4, centre=1e-3) if variant else norm_weight(K)
+
+
+def norm_add_norm(T: int, K: int, variant: str = "") -> Arguments:
     return {
-        "h2_raw": normal(T, K),
-        "h1": normal(T, K),
-        "w1": norm_weight(K),
+        "h2_raw": activations(T, K, variant=variant),
+        "h1": activations(T, K, variant=variant),
+        "w1": first_weight(K, variant),
         "w2": norm_weight(K),
         "out": poison(T, K),
         "eps1": 1e-6,
@@ -46,11 +54,11 @@ def norm_add_norm(T: int, K: int) -> Arguments:
     }
 
 
-def accum_norm_add_norm(top_k: int, K: int) -> Arguments:
+def accum_norm_add_norm(top_k: int, K: int, variant: str = "") -> Arguments:
     return {
-        "routed_output": normal(top_k + 1, K),  # one row more than is used
-        "h1": normal(1, K),
-        "w1": norm_weight(K),
+        "routed_output": activations(top_k + 1, K, variant=variant),  # one row more than is used
+        "h1": activations(1, K, variant=variant),
+        "w1": first_weight(K, variant),
         "w2": norm_weight(K),
         "out": poison(1, K),
         "top_k": top_k,
@@ -60,11 +68,14 @@ def accum_norm_add_norm(top_k: int, K: int) -> Arguments:
 
 
 SIZES: Choices = {
-    "esimd_rms_norm": (rms_norm, (*ROWS, (1, 1024, "zeros"))),
-    "esimd_fused_add_rms_norm": (fused_add_rms_norm, (*ROWS, (1, 1024, "zeros"))),
-    "esimd_fused_scaled_add_rms_norm": (fused_scaled_add_rms_norm, ROWS),
-    "esimd_fused_add_rms_norm_batched": (fused_add_rms_norm, ((4, 512), *ROWS, (16, 2560))),
-    "esimd_rms_norm_gated": (rms_norm_gated, ((8, 128), *ROWS)),
-    "esimd_norm_add_norm": (norm_add_norm, ROWS),
-    "esimd_accum_norm_add_norm": (accum_norm_add_norm, ((8, 2816), (1, 64), (2, 1), (3, 257), (10, 4100))),
+    "esimd_rms_norm": (rms_norm, (*ROWS, (1, 1024, "zeros"), FAINT)),
+    "esimd_fused_add_rms_norm": (fused_add_rms_norm, (*ROWS, (1, 1024, "zeros"), FAINT)),
+    "esimd_fused_scaled_add_rms_norm": (fused_scaled_add_rms_norm, (*ROWS, FAINT)),
+    "esimd_fused_add_rms_norm_batched": (fused_add_rms_norm, ((4, 512), *ROWS, (16, 2560), FAINT)),
+    "esimd_rms_norm_gated": (rms_norm_gated, ((8, 128), *ROWS, FAINT)),
+    "esimd_norm_add_norm": (norm_add_norm, (*ROWS, FAINT)),
+    "esimd_accum_norm_add_norm": (
+        accum_norm_add_norm,
+        ((8, 2816), (1, 64), (2, 1), (3, 257), (10, 4100), (4, 256, "faint")),
+    ),
 }

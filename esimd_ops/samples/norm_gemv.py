@@ -2,15 +2,26 @@
 
 import torch
 
-from .build import Arguments, Choices, block_scales, fp8_matrix, int4_matrix, norm_weight, normal, one_scale, poison
+from .build import (
+    Arguments,
+    Choices,
+    activations,
+    block_scales,
+    fp8_matrix,
+    int4_matrix,
+    norm_weight,
+    normal,
+    one_scale,
+    poison,
+)
 
 V = 128  # elements of a head
 
 
 def resadd_norm_gemv_fp8_pert(N: int, K: int, variant: str = "e4m3") -> Arguments:
     return {
-        "hidden_states": normal(1, K),
-        "residual": normal(1, K),
+        "hidden_states": activations(1, K, variant=variant),
+        "residual": activations(1, K, variant=variant),
         "norm_weight": norm_weight(K),
         "gemv_weight": fp8_matrix(N, K, variant),
         "gemv_scale": one_scale(variant),
@@ -20,14 +31,18 @@ def resadd_norm_gemv_fp8_pert(N: int, K: int, variant: str = "e4m3") -> Argument
     }
 
 
-def resadd_norm_gemv_int4_pert(N: int, K: int) -> Arguments:
+def resadd_norm_gemv_int4_pert(N: int, K: int, variant: str = "e4m3") -> Arguments:
     weight, scale = int4_matrix(N, K)
     packed = {"gemv_weight": weight.view(torch.int32), "gemv_scale": scale}
-    return {**resadd_norm_gemv_fp8_pert(N, K), **packed}
+    return {**resadd_norm_gemv_fp8_pert(N, K, variant), **packed}
 
 
 def resadd_norm_gemv2_fp8_pert(N0: int, N1: int, K: int, variant: str = "e4m3") -> Arguments:
-    arguments: Arguments = {"hidden_states": normal(1, K), "residual": normal(1, K), "norm_weight": norm_weight(K)}
+    arguments: Arguments = {
+        "hidden_states": activations(1, K, variant=variant),
+        "residual": activations(1, K, variant=variant),
+        "norm_weight": norm_weight(K),
+    }
     for i, N in enumerate((N0, N1)):
         arguments |= {f"w{i}": fp8_matrix(N, K, variant), f"s{i}": one_scale(variant, i + 1), f"o{i}": poison(1, N)}
     return {**arguments, "eps": 1e-6}
@@ -35,8 +50,8 @@ def resadd_norm_gemv2_fp8_pert(N0: int, N1: int, K: int, variant: str = "e4m3") 
 
 def scaled_resadd_norm_gemv_fp8_pert(N: int, K: int, variant: str = "e4m3") -> Arguments:
     return {
-        "hidden_states": normal(1, K),
-        "residual": normal(1, K),
+        "hidden_states": activations(1, K, variant=variant),
+        "residual": activations(1, K, variant=variant),
         "norm_weight": norm_weight(K),
         "qkv_weight": fp8_matrix(N, K, variant),
         "qkv_scale": one_scale(variant),
@@ -47,7 +62,7 @@ def scaled_resadd_norm_gemv_fp8_pert(N: int, K: int, variant: str = "e4m3") -> A
 
 
 def gated(HV: int, variant: str) -> Arguments:
-    x, z = normal(HV, V), normal(HV, V, spread=3.0)
+    x, z = activations(HV, V, variant=variant), normal(HV, V, spread=3.0)
     if variant == "zeros":
         x[0], z[-1] = 0, 0
     return {"x": x, "z": z, "norm_weight": norm_weight(V)}
@@ -68,16 +83,16 @@ def norm_gemv_fp8_pert(N: int, HV: int, variant: str = "e4m3") -> Arguments:
 def norm_gemv_int4_pert(N: int, HV: int, variant: str = "") -> Arguments:
     weight, scale = int4_matrix(N, HV * V, variant)
     packed = {"gemv_weight": weight.view(torch.int32), "gemv_scale": scale}
-    return {**norm_gemv_fp8_pert(N, HV), **packed}
+    return {**norm_gemv_fp8_pert(N, HV, variant), **packed}
 
 
 def norm_gemv_fp8_blockscale(N: int, HV: int, variant: str = "e4m3") -> Arguments:
     return {**norm_gemv_fp8_pert(N, HV, variant), "gemv_scale": block_scales(N, HV * V, variant)}
 
 
-def norm_gemv_norm_fp16(N: int, K: int) -> Arguments:
+def norm_gemv_norm_fp16(N: int, K: int, variant: str = "") -> Arguments:
     return {
-        "residual": normal(1, K),
+        "residual": activations(1, K, variant=variant),
         "scale_with_root": norm_weight(K),
         "proj_w": normal(N, K, spread=0.02),
         "pre_ff_w": norm_weight(K),
@@ -89,18 +104,19 @@ def norm_gemv_norm_fp16(N: int, K: int) -> Arguments:
 
 # N far past the number of groups that run at once: a late group must not see what an early one stored. K up to the
 # hidden size of a dense model.
-RESADD = ((256, 2048), (1, 512), (3, 7), (65, 640, "e5m2"), (16411, 512), (63, 4099), (2048, 2048), (24, 5120))
-HEADS = ((256, 16), (1, 1), (65, 5), (600, 8), (33, 4, "zeros"))
+FAINT = (40, 256, "faint")
+RESADD = ((256, 2048), (1, 512), (3, 7), (65, 640, "e5m2"), (16411, 512), (63, 4099), (2048, 2048), (24, 5120), FAINT)
+HEADS = ((256, 16), (1, 1), (65, 5), (600, 8), (33, 4, "zeros"), (33, 2, "faint"))
 
 SIZES: Choices = {
     "esimd_resadd_norm_gemv_fp8_pert": (resadd_norm_gemv_fp8_pert, RESADD),
     "esimd_resadd_norm_gemv2_fp8_pert": (
         resadd_norm_gemv2_fp8_pert,
-        ((256, 64, 1024), (1, 1, 512), (3, 5, 7), (65, 62, 640, "e5m2"), (2048, 600, 512)),
+        ((256, 64, 1024), (1, 1, 512), (3, 5, 7), (65, 62, 640, "e5m2"), (2048, 600, 512), (40, 9, 256, "faint")),
     ),
     "esimd_resadd_norm_gemv_int4_pert": (
         resadd_norm_gemv_int4_pert,
-        ((256, 2048), (1, 128), (65, 640), (16411, 512), (600, 2816), (520, 5120)),
+        ((256, 2048), (1, 128), (65, 640), (16411, 512), (600, 2816), (520, 5120), FAINT),
     ),
     "esimd_scaled_resadd_norm_gemv_fp8_pert": (scaled_resadd_norm_gemv_fp8_pert, RESADD),
     "esimd_norm_gemv_fp8_pert": (norm_gemv_fp8_pert, (*HEADS, (63, 8, "e5m2"))),
@@ -109,6 +125,6 @@ SIZES: Choices = {
     # N around what one sub-group and one work-group take; K with and without a tail, over the size of a chunk.
     "esimd_norm_gemv_norm_fp16": (
         norm_gemv_norm_fp16,
-        ((128, 2816), (1, 64), (3, 1), (5, 7), (65, 257), (63, 4099), (8, 8200)),
+        ((128, 2816), (1, 64), (3, 1), (5, 7), (65, 257), (63, 4099), (8, 8200), FAINT),
     ),
 }

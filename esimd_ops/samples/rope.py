@@ -2,7 +2,7 @@
 
 import torch
 
-from .build import Arguments, Choices, normal, poison
+from .build import Arguments, Choices, activations, normal, poison
 
 HEAD = 256
 POSITIONS = 4096
@@ -15,10 +15,12 @@ def cos_sin_cache(rotary_dim: int) -> torch.Tensor:
     return torch.cat((angle.cos(), angle.sin()), -1).half()
 
 
-def qkv_split_norm_rope(T: int, q_heads: int, kv_heads: int, gate: int, rotary_dim: int) -> Arguments:
+def qkv_split_norm_rope(
+    T: int, q_heads: int, kv_heads: int, gate: int, rotary_dim: int, variant: str = ""
+) -> Arguments:
     heads = q_heads * (1 + gate) + 2 * kv_heads
     return {
-        "qkv_state": normal(T, heads * HEAD),
+        "qkv_state": activations(T, heads * HEAD, variant=variant),
         "q_out": poison(T, q_heads * HEAD),
         "gate_out": poison(T, q_heads * HEAD),
         "k_out": poison(T, kv_heads * HEAD),
@@ -34,9 +36,11 @@ def qkv_split_norm_rope(T: int, q_heads: int, kv_heads: int, gate: int, rotary_d
     }
 
 
-def qkv_split_norm_rope_v(T: int, q_heads: int, kv_heads: int, gate: int, rotary_dim: int) -> Arguments:
+def qkv_split_norm_rope_v(
+    T: int, q_heads: int, kv_heads: int, gate: int, rotary_dim: int, variant: str = ""
+) -> Arguments:
     arguments = {}
-    for name, value in qkv_split_norm_rope(T, q_heads, kv_heads, gate, rotary_dim).items():
+    for name, value in qkv_split_norm_rope(T, q_heads, kv_heads, gate, rotary_dim, variant).items():
         arguments[name] = value
         if name == "norm_wk":
             arguments["norm_wv"] = normal(HEAD, spread=0.1)
@@ -51,6 +55,8 @@ HEADS = (
     (3, 4, 2, 1, 64),
     (33, 2, 1, 1, 256),
     (2, 3, 1, 0, 128),
+    (2, 2, 1, 1, 64, "faint"),
+    (128, 1, 1, 0, 64),
 )
 
 SIZES: Choices = {

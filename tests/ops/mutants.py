@@ -1,0 +1,244 @@
+"""Do the samples tell a wrong operator from a right one? Wrong references, made by changing one thing, put to the judge.
+
+    python tests/ops/mutants.py [OPERATOR...]      all operators take minutes (make mutants)
+
+Each constant, operand, comparison, slice, argument and rounding that an operator's reference reaches is changed in turn;
+the changed reference stands in for a kernel, and the judge of `check` sees its results for the operator's samples.
+Prints what was not told apart. Exit code 1 where that is more than 2 %, KNOWN left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from esimd_ops import samples
+from esimd_ops.reference import parts
+from esimd_ops.table import OPS
+from esimd_ops.trials import judge
+
+LEAST = 0.98
+FAMILIES = [importlib.import_module(f"esimd_ops.reference.{n}")
+            for n in ("gdn", "gemm", "gemv", "moe", "norm", "norm_gemv", "rope", "quant")]  # fmt: skip
+SWAPPED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+SUMS = ("sum", "mean", "einsum")
+# What no sample can tell, and why: a mutant whose description ends so is not counted.
+KNOWN = {
+    "stable=False": "torch sorts stably on the CPU in any case",
+    "keepdim": "broadcasts to the same",
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A changed function: its module, what was changed, and the module's whole tree with the change."""
+
+    function: str
+    change: str
+    tree: ast.Module
+
+
+def rough(value: object) -> object:
+    """A rounding too many."""
+    if isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.float64):
+        return value.half().to(value.dtype)
+    return value
+
+
+def changes(node: ast.AST, names: dict[str, list[str]]) -> Iterator[tuple[str, ast.AST]]:
+    """Nodes to stand in a node's place, each with what it says."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield f"{node.value} -> {not node.value}", ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+        for new in (node.value + 1, node.value - 1):
+            yield f"{node.value} -> {new}", ast.Constant(new)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, float):
+        for new in (node.value * 10, node.value * 1.25 + 0.01):
+            yield f"{node.value} -> {new}", ast.Constant(new)
+    elif isinstance(node, ast.BinOp):
+        if type(node.op) in SWAPPED:
+            new_op = SWAPPED[type(node.op)]()
+            yield f"{ast.unparse(node)}: {type(new_op).__name__}", ast.BinOp(node.left, new_op, node.right)
+        if isinstance(node.op, ast.Sub | ast.Div):
+            yield f"{ast.unparse(node)}: turned round", ast.BinOp(node.right, node.op, node.left)
+        if isinstance(node.op, ast.MatMult):
+            yield f"half({ast.unparse(node)})", _call("rough", node)
+    elif isinstance(node, ast.Compare) and type(node.ops[0]) in MOVED:
+        new_op = MOVED[type(node.ops[0])]()
+        yield f"{ast.unparse(node)}: {type(new_op).__name__}", ast.Compare(node.left, [new_op], node.comparators)
+    elif isinstance(node, ast.Slice):
+        if node.upper is not None:
+            less = ast.BinOp(node.upper, ast.Sub(), ast.Constant(1))
+            yield f"[{ast.unparse(node)}] ends early", ast.Slice(node.lower, less, node.step)
+        if node.lower is not None:
+            more = ast.BinOp(node.lower, ast.Add(), ast.Constant(1))
+            yield f"[{ast.unparse(node)}] starts late", ast.Slice(more, node.upper, node.step)
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        for other in names.get(node.id, ()):
+            yield f"{node.id} -> {other}", ast.Name(other, ast.Load())
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "half":
+            yield f"{ast.unparse(node)}: not rounded", node.func.value
+        elif node.func.attr in SUMS:
+            yield f"half({ast.unparse(node)})", _call("rough", node)
+
+
+def _call(name: str, argument: ast.AST) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), [argument], [])  # type: ignore[list-item]
+
+
+class Place(ast.NodeTransformer):
+    """Puts a node in the place of the n-th that is visited."""
+
+    def __init__(self, place: int, new: ast.AST) -> None:
+        self.place, self.new, self.seen = place, new, -1
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        self.seen += 1
+        return self.new if self.seen == self.place else self.generic_visit(node)
+
+
+def order(node: ast.AST) -> Iterator[ast.AST]:
+    """As Place visits."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from order(child)
+
+
+def mutants(tree: ast.Module, wanted: set[str]) -> Iterator[Mutant]:
+    """Every change of the bodies of the wanted functions."""
+    for index, function in enumerate(tree.body):
+        bodies = function.body if isinstance(function, ast.ClassDef) else [function]
+        for number, body in enumerate(bodies):
+            if not isinstance(body, ast.FunctionDef) or body.name not in wanted:
+                continue
+            kinds: dict[str, list[str]] = {}
+            for argument in body.args.args:
+                if argument.annotation is not None:
+                    kinds.setdefault(ast.unparse(argument.annotation), []).append(argument.arg)
+            names = {name: [other for other in same if other != name] for same in kinds.values() for name in same}
+            for at, statement in enumerate(body.body):
+                if isinstance(statement, ast.Expr):
+                    continue  # a docstring
+                text = ast.unparse(statement)
+                for place, node in enumerate(order(statement)):
+                    for change, new in changes(node, names):
+                        if change.startswith("half(") and f"rounded({change[5:]}" in text:
+                            continue  # rounded twice is rounded once
+                        changed = copy.deepcopy(tree)
+                        inner = changed.body[index]
+                        held = inner.body[number] if isinstance(inner, ast.ClassDef) else inner
+                        assert isinstance(held, ast.FunctionDef)
+                        held.body[at] = Place(place, copy.deepcopy(new)).visit(held.body[at])
+                        yield Mutant(body.name, change, ast.fix_missing_locations(changed))
+
+
+def reached(trees: list[ast.Module], start: str) -> set[str]:
+    """The functions that one calls, by name, itself among them."""
+    calls = {}
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                words = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                calls[node.name] = words | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+    found, left = set(), [start]
+    while left:
+        name = left.pop()
+        if name in calls and name not in found:
+            found.add(name)
+            left += calls[name]
+    return found
+
+
+def build(own: ast.Module, shared: ast.Module, name: str) -> Callable[..., dict[str, torch.Tensor]]:
+    """The function of a family's module on top of the shared parts, both perhaps changed."""
+    space: dict[str, object] = {"__name__": "mutant", "rough": rough}
+    exec(compile(shared, "parts", "exec"), space)
+    left = [n for n in own.body if not (isinstance(n, ast.ImportFrom) and n.module == "parts")]
+    exec(compile(ast.Module(left, []), "family", "exec"), space)
+    return space[name]  # type: ignore[return-value]
+
+
+@dataclass
+class Bench:
+    """The samples of one operator, and what they should give."""
+
+    operator: str
+
+    def __post_init__(self) -> None:
+        entry = OPS[self.operator]
+        self.calls = []
+        for sizes in entry.samples:
+            arguments = samples.make(self.operator, sizes).arguments
+            self.calls.append((arguments, judge.Expected(entry, arguments)))
+        self.calls.sort(key=lambda call: sum(v.numel() for v in call[0].values() if isinstance(v, torch.Tensor)))
+
+    def tells(self, wrong: Callable[..., dict[str, torch.Tensor]]) -> bool | None:
+        """Some sample tells it apart; None where it cannot be run at all."""
+        ran = failed = False
+        for arguments, expected in self.calls:
+            before = {name: arguments[name] for name in OPS[self.operator].writes}
+            try:
+                got = wrong(**arguments, compute=torch.float32)
+                fits = {name: got[name].reshape(old.shape).to(old.dtype) for name, old in before.items()}
+                told = judge.outputs(expected, before, fits)
+            except (
+                RuntimeError,
+                ValueError,
+                TypeError,
+                IndexError,
+                KeyError,
+                AttributeError,
+                ZeroDivisionError,
+                NameError,
+            ):
+                failed = True
+                continue
+            ran = True
+            if told:
+                return True
+        return failed if ran else None
+
+
+def survivors(operator: str) -> tuple[list[str], int]:
+    """What was not told apart, and how many could be run."""
+    own = next(module for module in FAMILIES if operator in vars(module))
+    trees = [ast.parse(inspect.getsource(module)) for module in (own, parts)]
+    names = reached(trees, operator)
+    bench, left, count = Bench(operator), [], 0
+    for which, tree in enumerate(trees):
+        for mutant in mutants(tree, names - {"terms", "absolute_values", "rounded", "kept", "fp8", "_codes"}):
+            function = build(mutant.tree if which == 0 else trees[0], mutant.tree if which == 1 else trees[1], operator)
+            tells = bench.tells(function)
+            if tells is None or any(mutant.change.endswith(known) for known in KNOWN):
+                continue
+            count += 1
+            if not tells:
+                left.append(f"{mutant.function}: {mutant.change}")
+    return left, count
+
+
+def main(operators: list[str]) -> int:
+    torch.set_num_threads(2)
+    made = lived = 0
+    for operator in operators or list(OPS):
+        left, count = survivors(operator)
+        made, lived = made + count, lived + len(left)
+        print(f"{operator}: {count - len(left)} of {count} told apart", flush=True)
+        for words in left:
+            print(f"    {words}", flush=True)
+    print(f"{made - lived} of {made} told apart, {(made - lived) / made:.1%}")
+    return int((made - lived) / made < LEAST)
+
+
+if __name__ == "__main__":
+    with torch.no_grad():
+        sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Twins: operators with a true schema, each of which calls the operator that it stands for. Knows torch, decides nothing.
+"""Twins: operators with a true schema, each of which calls the operator that it stands for. Decides nothing.
 
 A twin is named by what it declares, so that none is ever changed: a compiled graph that calls one keeps its meaning.
 """

@@ -19,7 +19,6 @@ from esimd_ops.guard import Action, Decision, GuardError, cache_key, debug
 from esimd_ops.guard.decide import decide, true_schema
 from schema_patch.model import Effect
 from schema_patch.schemas import grammar
-from test_guard import scratch  # noqa: F401  a fixture
 
 
 def define(library: torch.library.Library, schema: str, function, fake=lambda *_, **__: None, **options) -> None:
@@ -44,7 +43,7 @@ def two_read(op):
     return program
 
 
-def test_what_is_said_last_counts(scratch) -> None:  # noqa: F811
+def test_what_is_said_last_counts(scratch) -> None:
     name, library = scratch
     define(library, "op(Tensor x, Tensor a, Tensor b) -> ()", two)
     program = two_read(getattr(torch.ops, name).op)
@@ -60,7 +59,7 @@ def test_what_is_said_last_counts(scratch) -> None:  # noqa: F811
     assert oplib.outcome(program, "aot_eager") == "right"
 
 
-def test_a_declared_write_is_never_taken_away(scratch) -> None:  # noqa: F811
+def test_a_declared_write_is_never_taken_away(scratch) -> None:
     name, library = scratch
 
     def cache(x, slot, kv, out):
@@ -124,7 +123,7 @@ def test_the_digest_covers_the_version_of_the_kit(monkeypatch: pytest.MonkeyPatc
     assert cache_key.digest([decision.key]) != before
 
 
-def test_a_twin_has_the_tags_of_its_operator(scratch) -> None:  # noqa: F811
+def test_a_twin_has_the_tags_of_its_operator(scratch) -> None:
     name, library = scratch
     tags = (torch.Tag.needs_fixed_stride_order, torch.Tag.nondeterministic_seeded)
     define(library, "op(Tensor x, Tensor out) -> ()", lambda x, out: None, tags=tags)
@@ -144,7 +143,7 @@ def kept_in(library: torch.library.Library, count: int, name: str) -> None:
     define(library, f"{name}(Tensor x) -> Tensor", kept, torch.empty_like)
 
 
-def test_a_result_that_the_next_call_overwrites_is_refused_while_it_is_needed(scratch) -> None:  # noqa: F811
+def test_a_result_that_the_next_call_overwrites_is_refused_while_it_is_needed(scratch) -> None:
     """There a clone would not be what eager gives: both results are then the second."""
     name, library = scratch
     kept_in(library, 1, "one")
@@ -175,11 +174,16 @@ def test_a_result_that_the_next_call_overwrites_is_refused_while_it_is_needed(sc
         assert "which no graph can say" in oplib.outcome(program, "aot_eager")
 
 
-def test_inference_replaces_what_buffers_hold_and_takes_samples_of_every_form(scratch) -> None:  # noqa: F811
+def test_inference_replaces_what_buffers_hold_and_takes_samples_of_every_form(scratch) -> None:
     name, library = scratch
     define(library, "held(Tensor x, Tensor out) -> ()", lambda x, out: (out.copy_(x * 2), None)[1])
     define(library, "held.indices(Tensor x, Tensor out) -> ()", lambda x, out: (out.copy_(x.argsort()), None)[1])
-    define(library, "keyword(Tensor x, *, Tensor out, float eps=1.0) -> Tensor", lambda x, *, out, eps=1.0: out.copy_(x + eps), None)
+    define(
+        library,
+        "keyword(Tensor x, *, Tensor out, float eps=1.0) -> Tensor",
+        lambda x, *, out, eps=1.0: out.copy_(x + eps),
+        None,
+    )
     define(library, "attend(Tensor q, Tensor(a!) kv, Tensor? out=None) -> (Tensor, Tensor)",
            lambda q, kv, out=None: (kv.add_(q), out.copy_(q), q.sum())[1:], None)  # fmt: skip
     define(library, "fails(Tensor x) -> ()", lambda x: torch.ones(2) + torch.ones(3), None)
@@ -197,16 +201,18 @@ def test_inference_replaces_what_buffers_hold_and_takes_samples_of_every_form(sc
     }  # fmt: skip
 
 
-def test_an_unknown_operator_in_a_graph_is_warned_of(scratch) -> None:  # noqa: F811
+def test_an_unknown_operator_in_a_graph_is_warned_of(scratch) -> None:
     name, library = scratch
     define(library, "known(Tensor x, Tensor out) -> ()", lambda x, out: None)
     define(library, "strange(Tensor x) -> Tensor", lambda x: x + 1, torch.empty_like)
     guard.enable(name, writes={"known": "out"})
-    with pytest.warns(UserWarning, match="::strange is traced, and nothing is known of it: its schema declares no write"):
+    with pytest.warns(
+        UserWarning, match="::strange is traced, and nothing is known of it: its schema declares no write"
+    ):
         assert oplib.outcome(getattr(torch.ops, name).strange, "aot_eager") == "right"
 
 
-def test_enabled_is_for_a_block(scratch) -> None:  # noqa: F811
+def test_enabled_is_for_a_block(scratch) -> None:
     name, library = scratch
     define(library, "op(Tensor x, Tensor a, Tensor b) -> ()", two)
     program = two_read(getattr(torch.ops, name).op)
@@ -220,7 +226,7 @@ def test_enabled_is_for_a_block(scratch) -> None:  # noqa: F811
     assert oplib.outcome(program, "aot_eager") == "wrong"
 
 
-def test_what_surrounds_a_block_stays(scratch) -> None:  # noqa: F811
+def test_what_surrounds_a_block_stays(scratch) -> None:
     name, library = scratch
     define(library, "op(Tensor x, Tensor a, Tensor b) -> ()", two)
     before = guard.enable(name, writes={"op": ["a", "b"]})
@@ -229,7 +235,7 @@ def test_what_surrounds_a_block_stays(scratch) -> None:  # noqa: F811
     assert guard.status([name]) == before
 
 
-def test_debugging_names_the_first_call_that_differs(scratch) -> None:  # noqa: F811
+def test_debugging_names_the_first_call_that_differs(scratch) -> None:
     """A call that nobody guards is deleted; `after` is the first to be given the wrong thing."""
     name, library = scratch
     define(library, "liar(Tensor x, Tensor a, Tensor b) -> ()", two)

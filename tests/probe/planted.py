@@ -82,5 +82,5 @@ OPERATORS = ("right", "undeclared", "alias", "shipped", "other_stream", "freed_b
 SAMPLES = {name: [(x1, poison), (x2, poison)] for name in OPERATORS}
 SAMPLES["kept"] = (x1,)
 SAMPLES["pair"] = {"x": x1, "output": x1 * 3, "scale": 3.0}  # a buffer that already holds the answer
-WRITES = {name: "output" for name in (*OPERATORS, "pair")}
+WRITES = dict.fromkeys((*OPERATORS, "pair"), "output")
 RETURNS = {"alias": "output", "shipped": "output", "kept": "private buffer", "pair": ("output", "fresh")}

@@ -55,7 +55,7 @@ test-torch:
 	test "$(TORCH)" != 2.13.0 || (echo "say which: make test-torch TORCH=2.11.0" && exit 2)
 	$(PYTHON) -m venv .venv-torch-$(TORCH)
 	.venv-torch-$(TORCH)/bin/pip install --quiet --upgrade pip
-	.venv-torch-$(TORCH)/bin/pip install --quiet $(TORCH_WORDS) numpy "setuptools>=77" wheel pytest pytest-timeout
+	.venv-torch-$(TORCH)/bin/pip install --quiet $(TORCH_WORDS) numpy hypothesis "setuptools>=77" wheel pytest pytest-timeout
 	ESIMD_OPS_BUILD=none .venv-torch-$(TORCH)/bin/pip install --quiet --no-build-isolation .
 	.venv-torch-$(TORCH)/bin/python -m pytest tests/guard tests/probe
 

@@ -39,8 +39,8 @@ class Edit:
 class Effect:
     """What an operator really does: the arguments it writes, in order, and what it returns.
 
-    `returns` is the name of an argument, one of NOT_ARGUMENTS, or "private buffer of N" for a ring of N; "unknown" where
-    only the writes are known. One word for all results, or one for each: "out, fresh".
+    `returns` is the name of an argument, one of NOT_ARGUMENTS, or "private buffer of N" for a ring of N; "unknown"
+    where only the writes are known. One word for all results, or one for each: "out, fresh".
     """
 
     NOT_ARGUMENTS: ClassVar[frozenset[str]] = frozenset({"nothing", "fresh", "private buffer", "unknown"})

@@ -194,7 +194,10 @@ def _digest() -> str | None:
 
 
 def _guard(namespace: str, again: bool = False) -> bool:
-    """Guards the operators of a namespace that were not seen before; `again`: or of which more is known. Were there any?"""
+    """Guards the operators of a namespace that were not seen before (`again`: or of which more is known).
+
+    Were there any?
+    """
     with _lock, late.paused():  # installing binds operators, which would lead here again
         new: list[Decision] = []
         for registered in late.registered(namespace):

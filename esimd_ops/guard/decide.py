@@ -118,7 +118,7 @@ def results_of(schema: Schema, effect: Effect) -> tuple[str, ...]:
             found.append(result)
         elif declared or not ret.type.is_tensor:
             found.append(declared or "fresh")
-        else:  # an operator that writes nothing most often means what it declares; one that writes hands back its output
+        else:  # one that writes nothing most often means what it declares; one that writes hands back its output
             found.append("unknown" if effect.writes or schema.writes or ret.type.sets else "fresh")
     return tuple(found)
 
@@ -164,7 +164,7 @@ def operator_of(twin: str) -> str:
 
 
 def twin_schema(decision: Decision) -> Schema:
-    """The true schema under the twin's name: written arguments with an alias set each; only new results are returned."""
+    """The true schema under the twin's name: an alias set for each written argument; only new results are returned."""
     args, returns = _annotated(decision)
     kept = tuple(ret for ret, result in zip(returns, decision.results, strict=True) if not is_argument(result))
     return replace(decision.schema, name=twin_name(decision), overload="", args=args, returns=kept)

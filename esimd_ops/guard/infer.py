@@ -68,7 +68,8 @@ def effect(op: torch._ops.OpOverload, sample: Any) -> Effect:
         raise GuardError(f"{op} cannot be run on its sample: {type(error).__name__}: {error}") from error
     left_out = [a.name for a in parsed.args if a.type.is_tensor and arguments.get(a.name) is None]
     if left_out:
-        warnings.warn(f"infer: {op}: its sample leaves out {', '.join(left_out)}; if it writes there, tell writes=", stacklevel=5)  # fmt: skip
+        text = f"infer: {op}: its sample leaves out {', '.join(left_out)}; if it writes there, tell writes="
+        warnings.warn(text, stacklevel=5)
     writes = tuple(arg.name for arg in parsed.args if arg.name in written)
     returns = said[0] if len(set(said)) == 1 else ", ".join(said) or "nothing"
     return Effect(parsed.op, writes, returns, "runs on the caller's sample")

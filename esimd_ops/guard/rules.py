@@ -234,10 +234,10 @@ def _refuse_overwritten(decision: Decision, mode: Any, new: Any) -> None:
         alive = sum(not storage.expired() for storage in earlier)
         if alive >= depth:
             raise GuardError(
-                f"{decision.op}: {alive} of its earlier results may still be read after this call, and it keeps {depth} "
-                f"buffer{'s' * (depth > 1)}: without torch.compile this call overwrites one of them, which no graph can "
-                "say. Use up a result, or clone it, before the next call; where it keeps more buffers, tell the guard "
-                f"returns={{'{decision.op}': 'private buffer of N'}}"
+                f"{decision.op}: {alive} of its earlier results may still be read after this call, and it keeps "
+                f"{depth} buffer{'s' * (depth > 1)}: without torch.compile this call overwrites one of them, which no "
+                "graph can say. Use up a result, or clone it, before the next call; where it keeps more buffers, tell "
+                f"the guard returns={{'{decision.op}': 'private buffer of N'}}"
             )
         earlier.append(StorageWeakRef(tensor.untyped_storage()))
 

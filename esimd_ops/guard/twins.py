@@ -1,11 +1,13 @@
-"""Twins: operators with a true schema, each of which calls the operator that it stands for. Knows torch, decides nothing.
+"""Twins: operators with a true schema, each of which calls the operator that it stands for. Decides nothing.
 
 A twin is named by what it declares, so that none is ever changed: a compiled graph that calls one keeps its meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,7 +18,8 @@ from schema_patch.model import buffers_kept, is_argument
 from .decide import TWINS, Decision
 
 _library = torch.library.Library(TWINS, "FRAGMENT")
-Watcher = Callable[[str, tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
+Watcher = Callable[[Decision, Callable[..., Any]], Callable[..., Any]]
+_watcher: list[Watcher] = []
 
 
 def overload(op: str) -> torch._ops.OpOverload:
@@ -31,19 +34,39 @@ def twin_of(decision: Decision) -> torch._ops.OpOverload:
     """The twin of this decision, registered where it is not yet."""
     schema = decision.twin_schema
     assert schema is not None, f"{decision.op} has no twin"
-    name = schema.name.rpartition("::")[2]
-    if not torch._C._dispatch_has_kernel(schema.name):
+    name = schema.name + ("_watched" if _watcher else "")
+    if not torch._C._dispatch_has_kernel(name):
         op = overload(decision.op)
-        _library.define(str(schema).partition("::")[2], tags=tuple(op.tags))
         fates = ["DROP" if is_argument(r) else "CLONE" if buffers_kept(r) else "KEEP" for r in decision.results]
-        extension = _extension()
-        if extension is not None:
-            results = [getattr(extension.Result, fate) for fate in fates]
-            extension.implement_twin(schema.name, op._schema.name, op._schema.overload_name, results)
-        else:
-            _library.impl(name, calls(op, fates), "CompositeExplicitAutograd")
-        torch.library.register_fake(schema.name, _fake(op, fates), lib=_library)
-    return overload(schema.name)
+        _library.define(str(replace(schema, name=name)).partition("::")[2], tags=tuple(op.tags))
+        _implement(name, decision, op, fates)
+        torch.library.register_fake(name, _fake(op, fates), lib=_library)
+    return overload(name)
+
+
+def _implement(name: str, decision: Decision, op: torch._ops.OpOverload, fates: list[str]) -> None:
+    extension = _extension()
+    if _watcher:
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return _watcher[0](decision, calls(op, fates))(*args, **kwargs)
+
+        _library.impl(name.partition("::")[2], call, "CompositeExplicitAutograd")
+    elif extension is not None:
+        results = [getattr(extension.Result, fate) for fate in fates]
+        extension.implement_twin(name, op._schema.name, op._schema.overload_name, results)
+    else:
+        _library.impl(name.partition("::")[2], calls(op, fates), "CompositeExplicitAutograd")
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Twins traced meanwhile are others, in Python; each of their calls goes through what `watcher` makes of it."""
+    _watcher.append(watcher)
+    try:
+        yield
+    finally:
+        _watcher.clear()
 
 
 def _extension() -> Any:

@@ -22,7 +22,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 class Order(msgspec.Struct, frozen=True):
     """What to probe. samples: a Python file with SAMPLES (operator -> arguments, a second set for replay optional) and
-    WRITES (operator -> names), for operators that the table does not know."""
+    WRITES (operator -> names), RETURNS (operator -> what it returns), for operators that the table does not know."""
 
     namespace: str
     op: str
@@ -33,8 +33,9 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
-    """What was seen; `failed` where the operator could not be tried."""
+    """What was seen; `failed` where the operator could not be tried. `no_fake`: it was tried with a stand-in."""
 
     schema: str = ""
     seen: tuple[Seen, ...] = ()
     failed: str = ""
+    no_fake: bool = False

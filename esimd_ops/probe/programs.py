@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -20,13 +20,46 @@ class Call:
     arguments: Mapping[str, Any]
     writes: tuple[str, ...]
     returns: bool
+    by_name: frozenset[str] = frozenset()  # keyword-only arguments
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        return {name: value for name, value in self.arguments.items() if isinstance(value, Tensor)}
+        """Every tensor that is passed: those of a list as name[0], name[1] and so on."""
+        found: dict[str, Tensor] = {}
+        for name, value in self.arguments.items():
+            if isinstance(value, Tensor):
+                found[name] = value
+            elif isinstance(value, (tuple, list)):
+                found |= {f"{name}[{i}]": part for i, part in enumerate(value) if isinstance(part, Tensor)}
+        return found
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Those of `tensors` that are written; an optional output may be left out."""
+        return tuple(name for name in self.tensors if name.partition("[")[0] in self.writes)
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> Any:
-        return self.op(*(tensors.get(name, value) for name, value in self.arguments.items()))
+        values = {name: with_tensors(name, value, tensors) for name, value in self.arguments.items()}
+        positional = [value for name, value in values.items() if name not in self.by_name]
+        return self.op(*positional, **{name: value for name, value in values.items() if name in self.by_name})
+
+    def to(self, device: str) -> Call:
+        """The same call with its tensors on a device."""
+        moved = {name: value.to(device) for name, value in self.tensors.items()}
+        return replace(self, arguments={n: with_tensors(n, value, moved) for n, value in self.arguments.items()})
+
+
+def with_tensors(name: str, value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if isinstance(value, (tuple, list)):
+        return [tensors.get(f"{name}[{i}]", part) for i, part in enumerate(value)]
+    return tensors.get(name, value)
+
+
+def results(returned: Any) -> list[Tensor]:
+    """The tensors among what an operator returned."""
+    if isinstance(returned, (tuple, list)):
+        return [tensor for part in returned for tensor in results(part)]
+    return [returned] if isinstance(returned, Tensor) else []
 
 
 def build(call: Call) -> dict[str, Program]:
@@ -35,12 +68,13 @@ def build(call: Call) -> dict[str, Program]:
     Buffers are made inside the program, from the poison that the caller passes for them, so that a compiler may reuse
     or forget them as it would in a model.
     """
-    names = list(call.tensors)
+    names, written = list(call.tensors), call.written
+    varied = next((n for n, value in call.tensors.items() if n not in written and value.is_floating_point()), None)
 
     def named(values: tuple[Tensor, ...]) -> tuple[dict[str, Tensor], list[Tensor]]:
         tensors = dict(zip(names, values, strict=True))
-        tensors.update({name: tensors[name].clone() for name in call.writes})
-        return tensors, [tensors[name] for name in call.writes]
+        tensors.update({name: tensors[name].clone() for name in written})
+        return tensors, [tensors[name] for name in written]
 
     def buffer_read(*values: Tensor) -> tuple[Tensor, ...]:
         tensors, buffers = named(values)
@@ -49,16 +83,26 @@ def build(call: Call) -> dict[str, Program]:
 
     def return_read(*values: Tensor) -> tuple[Tensor, ...]:
         tensors, _ = named(values)
-        return (call(tensors) + 1,)
+        return tuple(result + 1 for result in results(call(tensors)))
 
     def both_read(*values: Tensor) -> tuple[Tensor, ...]:
         tensors, buffers = named(values)
-        result = call(tensors)
-        return (result * 2, *(buffer + 1 for buffer in buffers))
+        returned = tuple(result * 2 for result in results(call(tensors)))
+        return (*returned, *(buffer + 1 for buffer in buffers))
+
+    def result_kept(*values: Tensor) -> tuple[Tensor, ...]:
+        """Reads the first result before the second call; a compiler that takes it for new may read it after."""
+        tensors, _ = named(values)
+        first = [result * 2 for result in results(call(tensors))]
+        again, _ = named(values)
+        if varied:
+            again[varied] = again[varied] * 0.5
+        second = results(call(again))
+        return tuple(a + b for a, b in zip(first, second, strict=True))
 
     def buffer_is_a_view(*values: Tensor) -> tuple[Tensor, ...]:
         tensors, _ = named(values)
-        bases = {name: torch.stack((tensors[name], tensors[name])) for name in call.writes}
+        bases = {name: torch.stack((tensors[name], tensors[name])) for name in written}
         tensors.update({name: base[1] for name, base in bases.items()})
         call(tensors)
         return tuple(base + 1 for base in bases.values())
@@ -77,10 +121,14 @@ def build(call: Call) -> dict[str, Program]:
             buffer.add_(1)
         return tuple(buffers)
 
-    programs: dict[str, Program] = {"buffer read": buffer_read, "buffer is a view": buffer_is_a_view,
-                                    "two calls": two_calls, "later in-place": later_in_place}  # fmt: skip
+    programs: dict[str, Program] = {}
+    if written:
+        programs = {"buffer read": buffer_read, "buffer is a view": buffer_is_a_view,
+                    "two calls": two_calls, "later in-place": later_in_place}  # fmt: skip
     if call.returns:
-        programs |= {"return read": return_read, "both read": both_read}
+        programs |= {"return read": return_read, "result kept": result_kept}
+    if call.returns and written:
+        programs |= {"both read": both_read}
     return programs
 
 

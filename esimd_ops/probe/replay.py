@@ -45,7 +45,7 @@ def replayed(call: Call, other: Call, device: str) -> str:
         return "right"
     if all(not tensor.float().nan_to_num().any() for tensor in written[1]):
         return "zeros"
-    poison = tuple(other.tensors[name].to(device) for name in call.writes)
+    poison = tuple(other.tensors[name].to(device) for name in call.written)
     if same(poison, written[1]):
         return "not recorded"
     return "stale" if same(expected[0], written[1]) else "wrong"
@@ -54,7 +54,7 @@ def replayed(call: Call, other: Call, device: str) -> str:
 def _eager(call: Call, device: str) -> tuple[Tensor, ...]:
     fresh = {name: value.to(device) for name, value in call.tensors.items()}
     call(fresh)
-    return tuple(fresh[name].clone() for name in call.writes)
+    return tuple(fresh[name].clone() for name in call.written)
 
 
 def _replay(graph: Any, buffers: dict[str, Tensor], call: Call, module: Any) -> tuple[Tensor, ...]:
@@ -62,7 +62,7 @@ def _replay(graph: Any, buffers: dict[str, Tensor], call: Call, module: Any) -> 
     _disturb(module)
     graph.replay()
     module.synchronize()
-    return tuple(buffers[name].clone() for name in call.writes)
+    return tuple(buffers[name].clone() for name in call.written)
 
 
 def _warm_up(call: Call, buffers: dict[str, Tensor], module: Any) -> None:

@@ -65,6 +65,9 @@ def _findings(op: str, place: Location, answer: Answer) -> Iterable[Finding]:
         if wrong:
             programs = ", ".join(f"{seen.program} ({seen.outcome})" for seen in wrong)
             yield Finding("PB101", place, op, f"{stage}: {programs}: {wrong[0].detail}")
+    if answer.no_fake:
+        message = "no fake is registered, so torch.compile refuses to trace it; seen with a stand-in"
+        yield Finding("PB102", place, op, message, Severity.WARNING)
     refused = [seen for seen in answer.seen if seen.outcome == "refused" and seen.stage != "replay"]
     if refused:
         yield Finding("PB102", place, op, f"{refused[0].program}: {refused[0].detail}", Severity.WARNING)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from esimd_ops import registry
+from esimd_ops.guard.known import of_caller
 from schema_patch.model import Effect, ToolError
 from schema_patch.schemas import table as tables
 
@@ -21,6 +22,7 @@ class Subject:
     """One operator and one or two sets of arguments of the same shapes."""
 
     op: torch._ops.OpOverload
+    schema: str  # as registered
     effect: Effect
     arguments: tuple[dict[str, Any], ...]
 
@@ -32,11 +34,11 @@ def find(namespace: str, name: str, samples: str) -> Subject | str:
         return f"{namespace}::{name} is not registered"
     op = registry.overload(schema)
     if samples:
-        return _from_user(op, [arg.name for arg in schema.args], name, samples)
+        return _from_user(op, [arg.name for arg in schema.args], namespace, name, samples)
     effect = tables.load().effect(schema)
     if effect is None:
         return "not in the operator table: give --samples"
-    return Subject(op, effect, _from_samples(name))
+    return Subject(op, str(op._schema), effect, _from_samples(name))
 
 
 def _from_samples(name: str) -> tuple[dict[str, Any], ...]:
@@ -60,17 +62,16 @@ def listed(file: str) -> list[str]:
     return list(getattr(module(file), "SAMPLES", {}))
 
 
-def _from_user(op: torch._ops.OpOverload, names: list[str], name: str, file: str) -> Subject | str:
+def _from_user(op: torch._ops.OpOverload, names: list[str], namespace: str, name: str, file: str) -> Subject | str:
     given_by = module(file)
     given = getattr(given_by, "SAMPLES", {}).get(name)
     if given is None:
         return f"{file} has no SAMPLES for {name}"
     sets = given if isinstance(given, list) else [given]
-    writes = tuple(getattr(given_by, "WRITES", {}).get(name, ()))
-    returns = getattr(given_by, "RETURNS", {}).get(name, "unknown")
-    return Subject(
-        op, Effect(name, writes, returns, file), tuple(dict(zip(names, args, strict=False)) for args in sets)
-    )
+    arguments = tuple(dict(args) if isinstance(args, dict) else dict(zip(names, args, strict=False)) for args in sets)
+    said = of_caller((namespace,), getattr(given_by, "WRITES", {}), getattr(given_by, "RETURNS", {}))
+    effect = said.get((namespace, name), Effect(name, (), "unknown", file))
+    return Subject(op, str(op._schema), effect, arguments)
 
 
 @cache

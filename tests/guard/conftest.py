@@ -30,3 +30,21 @@ def guarded():
     yield guard.enable(oplib.NAMESPACE, writes=oplib.WRITES, returns=oplib.RETURNS)
     guard.disable()
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def scratch():
+    """A fresh namespace whose operators can be defined during a test."""
+    name = f"scratch{scratch_count()}"
+    library = torch.library.Library(name, "FRAGMENT")
+    yield name, library
+    from esimd_ops import guard
+
+    guard.disable()
+    torch._dynamo.reset()
+    library._destroy()
+
+
+def scratch_count(count=[0]) -> int:  # noqa: B006  on purpose: a new name for each test
+    count[0] += 1
+    return count[0]

@@ -66,7 +66,7 @@ class Operators:
         self.returns = {"norm": "fresh", "attend": "fresh"}
         for name, entry in TRUE.items():
             if kind == "handing" and name in HANDED:
-                entry = HANDED[name]  # noqa: PLW2901
+                entry = HANDED[name]
                 self.returns[name] = entry[3]
             schema, implementation, fake, _ = entry
             library.define(name + (schema if kind == "true" else schema.replace("(a!)", "")))

@@ -41,7 +41,11 @@ def run(entry: Path, *argv: str, **variables: str) -> subprocess.CompletedProces
     path = os.pathsep.join([str(entry), str(HERE.parents[1])])
     environment = {**kept, "PYTHONPATH": path, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", **variables}
     return subprocess.run(
-        [sys.executable, str(HERE / "everywhere.py"), *argv], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, str(HERE / "everywhere.py"), *argv],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
 
 
@@ -53,7 +57,10 @@ def test_a_switch_and_a_table_guard_a_program_that_knows_nothing_of_it(entry: Pa
 
 
 def test_a_spawned_worker_too(entry: Path) -> None:
-    assert run(entry, "spawn", SCHEMA_KIT_GUARD="everywhere", SCHEMA_KIT_TABLE=str(entry / "mine.toml")).stdout == "right\n"
+    assert (
+        run(entry, "spawn", SCHEMA_KIT_GUARD="everywhere", SCHEMA_KIT_TABLE=str(entry / "mine.toml")).stdout
+        == "right\n"
+    )
     done = run(entry, "enable", "spawn")
     assert done.stdout.splitlines()[1:] == ["right"], done.stderr
 

@@ -11,22 +11,6 @@ from esimd_ops.guard import Action, GuardError, late, twins
 from schema_patch.schemas import table
 
 
-@pytest.fixture
-def scratch():
-    """A fresh namespace whose operators can be defined during a test."""
-    name = f"scratch{scratch_count()}"
-    library = torch.library.Library(name, "FRAGMENT")
-    yield name, library
-    guard.disable()
-    torch._dynamo.reset()
-    library._destroy()
-
-
-def scratch_count(count=[0]) -> int:  # noqa: B006  on purpose: a new name for each test
-    count[0] += 1
-    return count[0]
-
-
 def plain(library: torch.library.Library, name: str = "op", fake: bool = True) -> None:
     library.define(f"{name}(Tensor x, Tensor output) -> Tensor")
     library.impl(name, lambda x, output: output.copy_(x * 2), "CPU")
@@ -150,7 +134,7 @@ def test_a_result_of_which_nothing_is_said_is_refused(scratch) -> None:
     plain(library)
     found = guard.enable(name, writes={"op": ["output"]})
     assert found.decisions[0].action is Action.REFUSED
-    assert f"tell returns={{'op': NAME}}" in oplib.outcome(program(name), "aot_eager")
+    assert "tell returns={'op': NAME}" in oplib.outcome(program(name), "aot_eager")
 
     def written_later(x: torch.Tensor) -> torch.Tensor:
         output = torch.zeros_like(x)

@@ -39,6 +39,20 @@ def own_scratch(x, output):
     torch.mul(scratch, 2, out=output)
 
 
+kept_buffers = {}
+
+
+def kept(x):
+    """Returns a tensor that it keeps and overwrites at the next call."""
+    buffer = kept_buffers.setdefault(x.device, torch.empty_like(x))
+    return torch.mul(x, 3, out=buffer)
+
+
+def pair(x, output, *, scale=2.0):
+    output.copy_(x * scale)
+    return output, x.sum().reshape(1)
+
+
 for name, function, schema in (
     ("right", right, "(Tensor x, Tensor(a!) output) -> ()"),
     ("undeclared", right, "(Tensor x, Tensor output) -> ()"),
@@ -47,11 +61,17 @@ for name, function, schema in (
     ("other_stream", other_stream, "(Tensor x, Tensor(a!) output) -> ()"),
     ("freed_buffer", freed_buffer, "(Tensor x, Tensor(a!) output) -> ()"),
     ("own_scratch", own_scratch, "(Tensor x, Tensor(a!) output) -> ()"),
+    ("kept", kept, "(Tensor x) -> Tensor"),
+    ("pair", pair, "(Tensor x, Tensor output, *, float scale=2.0) -> (Tensor, Tensor)"),
 ):
     library.define(name + schema)
     for key in ("CPU", "CUDA"):
         library.impl(name, function, key)
-    if name == "shipped":
+    if name == "pair":
+        continue  # it has no fake
+    if name == "kept":
+        torch.library.register_fake(f"{NAMESPACE}::{name}", torch.empty_like, lib=library)
+    elif name == "shipped":
         torch.library.register_fake(f"{NAMESPACE}::{name}", lambda x, output: torch.empty_like(output), lib=library)
     elif name == "alias":
         torch.library.register_fake(f"{NAMESPACE}::{name}", lambda x, output: output, lib=library)
@@ -60,5 +80,7 @@ for name, function, schema in (
 
 OPERATORS = ("right", "undeclared", "alias", "shipped", "other_stream", "freed_buffer", "own_scratch")
 SAMPLES = {name: [(x1, poison), (x2, poison)] for name in OPERATORS}
-WRITES = {name: ["output"] for name in OPERATORS}
-RETURNS = {"alias": "output", "shipped": "output"}
+SAMPLES["kept"] = (x1,)
+SAMPLES["pair"] = {"x": x1, "output": x1 * 3, "scale": 3.0}  # a buffer that already holds the answer
+WRITES = dict.fromkeys((*OPERATORS, "pair"), "output")
+RETURNS = {"alias": "output", "shipped": "output", "kept": "private buffer", "pair": ("output", "fresh")}

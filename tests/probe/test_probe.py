@@ -46,9 +46,27 @@ def test_the_graph_without_the_call_is_kept_as_a_file(probed: tuple[Report, dict
 
 
 def test_with_the_guard_it_is_right() -> None:
-    report, _ = run.probe([Order("planted", "shipped", "cpu", samples=PLANTED, guard=True)])
-    assert [row.verdict for row in report.checked] == [Verdict.RIGHT]
+    ops = ("shipped", "kept", "pair")
+    report, answers = run.probe([Order("planted", op, "cpu", samples=PLANTED, guard=True) for op in ops])
+    assert {row.op: row.verdict for row in report.checked} == dict.fromkeys(ops, Verdict.RIGHT)
     assert report.exit_code == 0
+    assert ("result kept", "inductor") in {(seen.program, seen.stage) for seen in answers["kept"].seen}
+
+
+def test_a_kept_buffer_is_wrong_only_where_a_compiler_moves_the_read() -> None:
+    """Eager reads the first result before the second call; Inductor, which takes it for new, after."""
+    report, answers = run.probe([Order("planted", "kept", "cpu", samples=PLANTED)])
+    wrong = {(seen.program, seen.stage) for seen in answers["kept"].seen if seen.silent}
+    assert wrong == {("result kept", "inductor")}
+    assert [row.verdict for row in report.checked] == [Verdict.WRONG]
+
+
+def test_without_a_fake_a_lie_is_seen_all_the_same() -> None:
+    """The sample's buffer holds the answer, two results come back, one argument is keyword-only."""
+    report, answers = run.probe([Order("planted", "pair", "cpu", samples=PLANTED)])
+    assert {(f.code, f.severity.value) for f in report.findings} == {("PB101", "error"), ("PB102", "warning")}
+    assert "no fake is registered" in "".join(finding.message for finding in report.findings)
+    assert {seen.outcome for seen in answers["pair"].seen if seen.program == "buffer read"} == {"deleted"}
 
 
 def test_an_operator_that_ends_the_process(tmp_path: Path) -> None:

@@ -1,0 +1,288 @@
+"""Each way in which a guard can be wrong while it says that it guards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import oplib
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esimd_ops import guard
+from esimd_ops.guard import Action, Decision, GuardError, cache_key, debug
+from esimd_ops.guard.decide import decide, true_schema
+from schema_patch.model import Effect
+from schema_patch.schemas import grammar
+
+
+def define(library: torch.library.Library, schema: str, function, fake=lambda *_, **__: None, **options) -> None:
+    name = schema.partition("(")[0]
+    library.define(schema, **options)
+    library.impl(name, function, "CPU")
+    if fake:
+        torch.library.register_fake(f"{library.ns}::{name}", fake, lib=library)
+
+
+def two(x, a, b):
+    a.copy_(x + 1)
+    b.copy_(x + 2)
+
+
+def two_read(op):
+    def program(x):
+        a, b = torch.zeros_like(x), torch.zeros_like(x)
+        op(x, a, b)
+        return a * 2, b * 2
+
+    return program
+
+
+def test_what_is_said_last_counts(scratch) -> None:
+    name, library = scratch
+    define(library, "op(Tensor x, Tensor a, Tensor b) -> ()", two)
+    program = two_read(getattr(torch.ops, name).op)
+    (first,) = guard.enable(name, writes={"op": "a"}).decisions
+    (second,) = guard.enable(name, writes={"op": ["a", "b"]}).decisions
+    assert first.twin.partition("(")[0] != second.twin.partition("(")[0]
+    assert oplib.outcome(program, "aot_eager") == "right"
+    with pytest.raises(GuardError, match=r"::op is in a graph already, as schema_kit_guard::.*torch\._dynamo\.reset"):
+        guard.enable(name, writes={"op": "b"})
+    guard.disable()
+    torch._dynamo.reset()
+    guard.enable(name, writes={"op": ["a", "b"]})
+    assert oplib.outcome(program, "aot_eager") == "right"
+
+
+def test_a_declared_write_is_never_taken_away(scratch) -> None:
+    name, library = scratch
+
+    def cache(x, slot, kv, out):
+        if int(slot) >= 0:
+            kv[int(slot)] = x
+        out.copy_(x + 1)
+
+    define(library, "said(Tensor x, Tensor slot, Tensor(a!) kv, Tensor out) -> ()", cache)
+    define(library, "seen(Tensor x, Tensor slot, Tensor(a!) kv, Tensor out) -> ()", cache)
+    x = torch.ones(4)
+    unused = {"seen": (x, torch.tensor(-1), torch.full((3, 4), 7.0), torch.zeros(4))}
+    found = guard.enable(name, writes={"said": "out"}, infer=True, samples=unused)
+    assert {d.writes for d in found.decisions} == {("kv", "out")}
+    for op in (getattr(torch.ops, name).said, getattr(torch.ops, name).seen):
+
+        def program(x, op=op):
+            kv, out = torch.zeros(3, 4), torch.zeros_like(x)
+            op(x, torch.tensor(1), kv, out)
+            return kv.sum(0), out * 2
+
+        assert oplib.outcome(program, "aot_eager") == "right"
+
+
+names = st.sampled_from(["x", "out", "lse"])
+effects = st.builds(
+    Effect,
+    st.just("op"),
+    st.lists(names, unique=True).map(tuple),
+    st.sampled_from(["out", "lse", "fresh", "private buffer", "private buffer of 4", "unknown", "out, fresh"]),
+    st.just("test"),
+)
+schemas = st.sampled_from(
+    ["m::op(Tensor x, Tensor out, Tensor lse) -> Tensor", "m::op(Tensor x, Tensor(a!) out, Tensor lse) -> Tensor",
+     "m::op(Tensor x, Tensor? out, Tensor lse) -> (Tensor, Tensor)", "m::op(Tensor x, Tensor(a!) out, Tensor lse) -> Tensor(a!)"]
+)  # fmt: skip
+
+
+@given(schemas, schemas, effects, effects)
+def test_the_digest_covers_all_that_changes_what_is_traced(one: str, other: str, first: Effect, second: Effect) -> None:
+    a, b = decide(grammar.parse(one), first), decide(grammar.parse(other), second)
+    if a.action is Action.UNKNOWN or b.action is Action.UNKNOWN:
+        return
+    traced = [(d.action, str(d.schema), d.writes, d.results) for d in (a, b)]
+    assert (cache_key.digest([a.key]) == cache_key.digest([b.key])) == (traced[0] == traced[1])
+    if a.twin and b.twin:
+        assert (a.twin == b.twin) == (traced[0] == traced[1])
+
+
+@given(schemas, effects)
+def test_true_schemas_are_schemas_that_torch_reads(text: str, effect: Effect) -> None:
+    decision = decide(grammar.parse(text), effect)
+    if decision.twin_schema:
+        assert {a.name for a in torch._C.parse_schema(decision.twin).arguments if a.alias_info} == set(decision.writes)
+        assert torch._C.parse_schema(str(true_schema(decision))).is_mutable == bool(decision.writes)
+
+
+def test_the_digest_covers_the_version_of_the_kit(monkeypatch: pytest.MonkeyPatch) -> None:
+    decision = Decision("m::op", Action.GUARDED, "", grammar.parse("m::op(Tensor x) -> ()"), ("x",))
+    before = cache_key.digest([decision.key])
+    monkeypatch.setattr("esimd_ops.guard.decide.__version__", "another")
+    assert cache_key.digest([decision.key]) != before
+
+
+def test_a_twin_has_the_tags_of_its_operator(scratch) -> None:
+    name, library = scratch
+    tags = (torch.Tag.needs_fixed_stride_order, torch.Tag.nondeterministic_seeded)
+    define(library, "op(Tensor x, Tensor out) -> ()", lambda x, out: None, tags=tags)
+    (decision,) = guard.enable(name, writes={"op": "out"}).decisions
+    twin = getattr(getattr(torch.ops, guard.decide.TWINS), decision.twin.partition("(")[0].partition("::")[2]).default
+    assert set(twin.tags) == set(getattr(torch.ops, name).op.default.tags) >= set(tags)
+
+
+def kept_in(library: torch.library.Library, count: int, name: str) -> None:
+    buffers = [torch.zeros(4) for _ in range(count)]
+    calls = [0]
+
+    def kept(x):
+        calls[0] += 1
+        return torch.mul(x, 3, out=buffers[calls[0] % count])
+
+    define(library, f"{name}(Tensor x) -> Tensor", kept, torch.empty_like)
+
+
+def test_a_result_that_the_next_call_overwrites_is_refused_while_it_is_needed(scratch) -> None:
+    """There a clone would not be what eager gives: both results are then the second."""
+    name, library = scratch
+    kept_in(library, 1, "one")
+    kept_in(library, 2, "ring")
+    ops = getattr(torch.ops, name)
+    guard.enable(name, returns={"one": "private buffer", "ring": "private buffer of 2"})
+
+    def used_up(op):
+        return lambda x: op(x) * 2 + op(x + 1) * 3
+
+    def both_held(op):
+        def program(x):
+            first, second = op(x), op(x + 1)
+            return first + second
+
+        return program
+
+    def view_held(op):
+        def program(x):
+            first = op(x).view(2, 2)
+            return op(x + 1).view(2, 2) - first
+
+        return program
+
+    assert oplib.outcome(used_up(ops.one), "aot_eager") == "right"
+    assert oplib.outcome(both_held(ops.ring), "aot_eager") == "right"
+    for program in (both_held(ops.one), view_held(ops.one)):
+        assert "which no graph can say" in oplib.outcome(program, "aot_eager")
+
+
+def test_inference_replaces_what_buffers_hold_and_takes_samples_of_every_form(scratch) -> None:
+    name, library = scratch
+    define(library, "held(Tensor x, Tensor out) -> ()", lambda x, out: (out.copy_(x * 2), None)[1])
+    define(library, "held.indices(Tensor x, Tensor out) -> ()", lambda x, out: (out.copy_(x.argsort()), None)[1])
+    define(
+        library,
+        "keyword(Tensor x, *, Tensor out, float eps=1.0) -> Tensor",
+        lambda x, *, out, eps=1.0: out.copy_(x + eps),
+        None,
+    )
+    define(library, "attend(Tensor q, Tensor(a!) kv, Tensor? out=None) -> (Tensor, Tensor)",
+           lambda q, kv, out=None: (kv.add_(q), out.copy_(q), q.sum())[1:], None)  # fmt: skip
+    define(library, "fails(Tensor x) -> ()", lambda x: torch.ones(2) + torch.ones(3), None)
+    kept_in(library, 4, "ring")
+    x = torch.tensor([3.0, 1.0, 2.0, 0.0])
+    samples = {
+        "held": (x, x * 2), "held.indices": (x, x.argsort()), "keyword": {"x": x, "out": x + 1.0},
+        f"{name}::attend": [x, torch.ones(4), x.clone()], "fails": (x,), "ring": (x,),
+    }  # fmt: skip
+    with pytest.warns(UserWarning, match=r"infer: .*fails.* cannot be run on its sample: RuntimeError"):
+        found = guard.enable(name, infer=True, samples=samples)
+    assert {d.schema.op: (d.writes, d.results) for d in found.decisions if d.action is not Action.UNKNOWN} == {
+        "held": (("out",), ()), "held.indices": (("out",), ()), "keyword": (("out",), ("out",)),
+        "attend": (("kv", "out"), ("out", "fresh")), "ring": ((), ("private buffer of 4",)),
+    }  # fmt: skip
+
+
+def test_an_unknown_operator_in_a_graph_is_warned_of(scratch) -> None:
+    name, library = scratch
+    define(library, "known(Tensor x, Tensor out) -> ()", lambda x, out: None)
+    define(library, "strange(Tensor x) -> Tensor", lambda x: x + 1, torch.empty_like)
+    guard.enable(name, writes={"known": "out"})
+    with pytest.warns(
+        UserWarning, match="::strange is traced, and nothing is known of it: its schema declares no write"
+    ):
+        assert oplib.outcome(getattr(torch.ops, name).strange, "aot_eager") == "right"
+
+
+def test_enabled_is_for_a_block(scratch) -> None:
+    name, library = scratch
+    define(library, "op(Tensor x, Tensor a, Tensor b) -> ()", two)
+    program = two_read(getattr(torch.ops, name).op)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="torch.compile has compiled before")
+        torch.compile(program, backend="aot_eager")(torch.ones(2))
+        with guard.enabled(name, writes={"op": ["a", "b"]}) as found:
+            assert len(found.guarded) == 1
+            assert oplib.outcome(program, "aot_eager") == "right"
+    assert guard.status([name]).decisions == ()
+    assert oplib.outcome(program, "aot_eager") == "wrong"
+
+
+def test_what_surrounds_a_block_stays(scratch) -> None:
+    name, library = scratch
+    define(library, "op(Tensor x, Tensor a, Tensor b) -> ()", two)
+    before = guard.enable(name, writes={"op": ["a", "b"]})
+    with guard.enabled(name, writes={"op": "a"}) as within:
+        assert within.decisions[0].writes == ("a",)
+    assert guard.status([name]) == before
+
+
+def test_debugging_names_the_first_call_that_differs(scratch) -> None:
+    """A call that nobody guards is deleted; `after` is the first to be given the wrong thing."""
+    name, library = scratch
+    define(library, "liar(Tensor x, Tensor a, Tensor b) -> ()", two)
+    define(library, "after(Tensor x, Tensor out) -> ()", lambda x, out: (out.copy_(x * 2), None)[1])
+    ops = getattr(torch.ops, name)
+
+    def program(x):
+        a, b, out = torch.zeros_like(x), torch.zeros_like(x), torch.zeros_like(x)
+        ops.after(x, out)
+        ops.liar(x, a, b)
+        ops.after(b, out)
+        return out + a
+
+    x = torch.arange(4.0)
+    guard.enable(name, writes={"after": "out"})
+    found = debug.first_difference(program, x, backend="aot_eager")
+    assert str(found) == f"{name}::after, call 2: x, given: largest difference 5"
+    guard.enable(name, writes={"liar": ["a", "b"]})
+    assert debug.first_difference(program, x, backend="aot_eager") is None
+    assert oplib.outcome(program, "aot_eager") == "right"
+
+
+LOAD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import torch, everywhere
+if "guard" in sys.argv:
+    from esimd_ops import guard
+    guard.enable("everywhere", writes={"op": "output"}, returns={"op": "output"})
+if "save" in sys.argv:
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return everywhere.program(x)
+    import warnings
+    warnings.simplefilter("always")
+    torch.export.save(torch.export.export(Module(), (torch.arange(4.0),)).run_decompositions({}), sys.argv[2])
+else:
+    print(torch.export.load(sys.argv[2]).module()(torch.arange(4.0)).tolist())
+"""
+
+
+def test_an_export_says_what_its_reader_needs(tmp_path: Path) -> None:
+    def run(*argv: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", LOAD, str(Path(__file__).parent), str(tmp_path / "program.pt2"), *argv]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+
+    saved = run("guard", "save")
+    assert "everywhere::op is exported as schema_kit_guard::" in saved.stderr, saved.stderr
+    assert run("guard").stdout == "[1.0, 3.0, 5.0, 7.0]\n"
+    assert "schema_kit_guard" in run().stderr

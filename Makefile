@@ -4,6 +4,7 @@
 #   make test                 every test
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
+#   make esimd-e2e E2E=DIR    Intel's end-to-end tests of ESIMD on the host's headers; takes the better part of an hour
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
@@ -26,7 +27,7 @@ SOURCES := setup.py pyproject.toml $(shell find csrc -type f)
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: run test test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus
+.PHONY: run test test-torch test-vllm test-wheels bench esimd-e2e fuzz lint clean audit-corpus
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -61,6 +62,9 @@ bench: $(VENV)/.test
 
 audit-corpus: $(VENV)/.test
 	$(PY) benchmarks/audit_corpus.py $(or $(CORPUS),$(error CORPUS=DIR: a checkout, or a folder of them))
+
+esimd-e2e:
+	$(PYTHON) benchmarks/esimd_e2e.py $(or $(E2E),$(error E2E=DIR: SYCL/ESIMD of intel/llvm-test-suite, or sycl/test-e2e/ESIMD of intel/llvm))
 
 fuzz: $(VENV)/.test
 	$(PIP) install --quiet --editable '.[fuzz]' --no-build-isolation

@@ -56,7 +56,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Built:
-    """What came of it: libraries, the namespaces and modules that load, what failed, with the words, and what was left out."""
+    """What came of it: libraries, namespaces and modules that load, what failed, with the words, and what was left out."""
 
     libraries: tuple[Path, ...]
     namespaces: tuple[str, ...]
@@ -67,7 +67,9 @@ class Built:
 
 def build(plan: Plan) -> Built:
     """Compile, link, and load once. Raises ToolError where nothing can be built; what fails is in the result."""
-    plan = replace(plan, tree=plan.tree.resolve(), out=plan.out.resolve(), include=tuple(p.resolve() for p in plan.include))
+    plan = replace(
+        plan, tree=plan.tree.resolve(), out=plan.out.resolve(), include=tuple(p.resolve() for p in plan.include)
+    )
     files = sources(plan.tree, plan.only)
     for tool in (plan.compiler, "ninja", "nm"):
         if not _tool(tool):

@@ -56,7 +56,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Built:
-    """What came of it: libraries, namespaces and modules that load, what failed, with the words, and what was left out."""
+    """What came of it: libraries, namespaces and modules that load, what failed and how, and what was left out."""
 
     libraries: tuple[Path, ...]
     namespaces: tuple[str, ...]

@@ -226,7 +226,7 @@ def _ninja(plan: Plan, script: Iterable[str], targets: Iterable[str]) -> dict[st
     for part in re.split(r"^FAILED: (?:\[code=\d+\] )?", done.stdout, flags=re.MULTILINE)[1:]:
         head, _, rest = part.partition("\n")
         lines = [line for line in rest.splitlines()[1:] if not line.startswith("[")]
-        failed[head.split()[0]] = "\n".join(lines[:40])
+        failed[head.strip()] = "\n".join(lines[:40])
     if not failed:
         raise ToolError(f"ninja failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return failed

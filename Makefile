@@ -8,6 +8,7 @@
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
 #   make upstream-bugs LLM_SCALER=CLONE XPU_KERNELS=CLONE   the commits before and after upstream's fixes; takes an hour
+#   make esimd-e2e E2E=DIR    Intel's end-to-end tests of ESIMD on the host's headers; takes the better part of an hour
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes
@@ -31,7 +32,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg driver-e2e run test soak-simulation test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus upstream-bugs
+.PHONY: ocloc bmg driver-e2e run test soak-simulation test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus upstream-bugs esimd-e2e
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -82,6 +83,9 @@ upstream-bugs: $(VENV)/.test
 
 audit-corpus: $(VENV)/.test
 	$(PY) benchmarks/audit_corpus.py $(or $(CORPUS),$(error CORPUS=DIR: a checkout, or a folder of them))
+
+esimd-e2e:
+	$(PYTHON) benchmarks/esimd_e2e.py $(or $(E2E),$(error E2E=DIR: SYCL/ESIMD of intel/llvm-test-suite, or sycl/test-e2e/ESIMD of intel/llvm))
 
 fuzz: $(VENV)/.test
 	$(PIP) install --quiet --editable '.[fuzz]' --no-build-isolation

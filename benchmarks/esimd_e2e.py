@@ -2,9 +2,9 @@
 
     python benchmarks/esimd_e2e.py PATH [--only PATTERN] [--jobs N] [--compiler clang++]
 
-PATH is a folder of tests: SYCL/ESIMD of a checkout of intel/llvm-test-suite, or sycl/test-e2e/ESIMD of one of intel/llvm.
-A test is outside where it, or a header of the tests that it includes, uses what docs/esimd-host.md names as outside; the
-first reason is printed. Every other test must compile and exit with 0. Exit code 1 where one does not.
+PATH is a folder of tests: SYCL/ESIMD of a checkout of intel/llvm-test-suite, or sycl/test-e2e/ESIMD of one of
+intel/llvm. A test is outside where it, or a header of the tests that it includes, uses what docs/esimd-host.md names as
+outside; the first reason is printed. Every other test must compile and exit with 0. Exit code 1 where one does not.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ OUTSIDE = {
     "RGBA messages": r"(?:gather|scatter)_rgba|rgba_channel",
     "function pointers of the device": r"indirectly_callable",
     "names inside the compiler's headers": r"\bdetail::dword_type\b|\bget_test_proxy\b",
-    "names that the compiler has dropped": r"CL/sycl\.hpp|\blsc_(?:load|store|prefetch)2d\b|\bargument_type::|\bget_cl_code\b|\b(?:sin|cos)_emu\b",
+    "names that the compiler has dropped": (
+        r"CL/sycl\.hpp|\blsc_(?:load|store|prefetch)2d\b|\bargument_type::|\bget_cl_code\b|\b(?:sin|cos)_emu\b"
+    ),
     "registers that outlive a kernel's functions": r"ESIMD_REGISTER|ESIMD_PRIVATE",
     "dpas of 8 lanes, as older devices have": r"\bdpasw\b|\bExecSize\b",
-    "functions that no tree uses": r"\bdp4a\b|\bimul\b|slm_allocator|this_sub_group|experimental::printf|get_hw_thread_id|if_architecture_is",
+    "functions that no tree uses": (
+        r"\bdp4a\b|\bimul\b|slm_allocator|this_sub_group|experimental::printf|get_hw_thread_id|if_architecture_is"
+    ),
     "kernel bundles": r"kernel_bundle|kernel_id",
     "not of this version of the tests' own headers": r"tested_types::all\b",
     "tests of the compiler, not of what it makes": r"^//\s*RUN:.*(?:sycl-post-link|FileCheck|emit-llvm|\.asm)",
@@ -161,7 +165,10 @@ def main() -> int:
             words = f"  {result.words}" if result.kind == "outside" or (given.words and result.words) else ""
             print(f"{result.kind:8} {result.test}{words}", flush=True)
     counts = Counter(result.kind for result in results)
-    print(f"\n{len(tests)} tests: {counts['pass']} pass, {counts['compile']} do not compile, {counts['run']} fail, ", end="")
+    print(
+        f"\n{len(tests)} tests: {counts['pass']} pass, {counts['compile']} do not compile, {counts['run']} fail, ",
+        end="",
+    )
     print(f"{counts['outside']} outside:")
     for reason, count in Counter(r.words for r in results if r.kind == "outside").most_common():
         print(f"  {count:4} {reason}")

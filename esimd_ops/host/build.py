@@ -56,7 +56,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Built:
-    """What came of it: libraries, the namespaces and modules that load, what failed, with the words, and what was left out."""
+    """What came of it: libraries, namespaces and modules that load, what failed and how, and what was left out."""
 
     libraries: tuple[Path, ...]
     namespaces: tuple[str, ...]
@@ -67,7 +67,9 @@ class Built:
 
 def build(plan: Plan) -> Built:
     """Compile, link, and load once. Raises ToolError where nothing can be built; what fails is in the result."""
-    plan = replace(plan, tree=plan.tree.resolve(), out=plan.out.resolve(), include=tuple(p.resolve() for p in plan.include))
+    plan = replace(
+        plan, tree=plan.tree.resolve(), out=plan.out.resolve(), include=tuple(p.resolve() for p in plan.include)
+    )
     files = sources(plan.tree, plan.only)
     for tool in (plan.compiler, "ninja", "nm"):
         if not _tool(tool):
@@ -224,7 +226,7 @@ def _ninja(plan: Plan, script: Iterable[str], targets: Iterable[str]) -> dict[st
     for part in re.split(r"^FAILED: (?:\[code=\d+\] )?", done.stdout, flags=re.MULTILINE)[1:]:
         head, _, rest = part.partition("\n")
         lines = [line for line in rest.splitlines()[1:] if not line.startswith("[")]
-        failed[head.split()[0]] = "\n".join(lines[:40])
+        failed[head.strip()] = "\n".join(lines[:40])
     if not failed:
         raise ToolError(f"ninja failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return failed

@@ -1,6 +1,7 @@
 """Which compiled sources belong together, whether what was linked loads, and the Python files that load it.
 
-Sources that need each other's symbols are one library, as in the tree's own build. Knows symbols and loading; no compiler.
+Sources that need each other's symbols are one library, as in the tree's own build. Knows symbols and loading, and no
+compiler.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def symbols(path: Path) -> tuple[set[str], set[str], set[str]]:
 
 
 def groups(objects: Mapping[Source, Path]) -> list[list[Source]]:
-    """Sources whose objects need each other's symbols, in the order of the tree. Programs and lone helpers are left out."""
+    """Sources whose objects need each other's symbols, in the order of the tree, without programs and lone helpers."""
     read = {source: symbols(path) for source, path in objects.items()}
     read = {source: names for source, names in read.items() if "main" not in names[0]}
     defined: list[dict[str, list[Source]]] = [{}, {}]

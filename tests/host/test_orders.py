@@ -15,7 +15,12 @@ Judge = Callable[..., tuple[torch.Tensor, list[Seen]]]
 TEXT = (Path(__file__).parent / "tree" / "orders.sycl").read_text()
 RIGHT = re.findall(r"^KERNEL\((right_\w+)\)", TEXT, re.MULTILINE)
 LOOSE = re.findall(r"^KERNEL\((loose_\w+)\)", TEXT, re.MULTILINE)
-SCHEDULES = ["descending,lockstep", "ascending,serial", "random,shuffled,preempt=0.5,seed=3", "ascending,serial,resident=2"]
+SCHEDULES = [
+    "descending,lockstep",
+    "ascending,serial",
+    "random,shuffled,preempt=0.5,seed=3",
+    "ascending,serial,resident=2",
+]
 
 
 def test_there_are_enough_of_them() -> None:

@@ -7,7 +7,9 @@ limit that no answer of the plan's length can reach.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -155,10 +157,12 @@ def make(document: dict[str, Any], where: str) -> Plan:
     """A checked plan from plain values, its limits scaled to what an answer of its length can reach."""
     limits = document.get("limits", {})
     try:
+        if not isinstance(limits, dict):
+            raise ToolError(f"limits: expected a table, found {limits!r}", where)
         if unknown := set(limits) - set(Limits.__dataclass_fields__):
             raise ToolError(f"limits: unknown key {sorted(unknown)[0]}", where)
-        plan = msgspec.convert({**document, "limits": Limits(**limits)}, Plan)
-    except (msgspec.ValidationError, ValueError, TypeError) as error:
+        plan = msgspec.convert(document, Plan)
+    except (msgspec.ValidationError, ValueError, TypeError, RecursionError) as error:
         raise ToolError(f"the plan is wrong: {error}", where) from None
     servers = [_server(server) for server in plan.server]
     plan = msgspec.structs.replace(plan, server=servers, prompts_sha256=_content(plan))
@@ -209,11 +213,20 @@ def _troubles(plan: Plan) -> list[str]:
         found.append("nothing ends this run: set batches, or stop.seconds, stop.generations or stop.collapses")
     if plan.batches and (plan.rate or plan.ramp):
         found.append("batches wait for one another: they have neither a rate nor a ramp")
+    found += [f"{key}: expected a finite number, found {value}" for key, value in _infinite(plain(plan))]
     try:
         re.compile(plan.watch.pattern)
     except re.error as error:
         found.append(f"watch.pattern: expected a regular expression, found {plan.watch.pattern!r}: {error}")
     return found
+
+
+def _infinite(value: Any, key: str = "plan") -> Iterator[tuple[str, float]]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield key, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    for inner, one in items:
+        yield from _infinite(one, f"{key}.{inner}")
 
 
 def _unreachable(plan: Plan, given: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ BAD = ("collapse", "later positions collapse", "falls with load")
 
 
 def dispatch(sources: Sequence[str], output: Path, given: dict[str, Any]) -> int:
+    if not (math.isfinite(given["min_rate"]) and math.isfinite(given["max_drop"])):
+        raise click.UsageError("--min-rate and --max-drop: expected finite numbers")
     if given["matrix_path"]:
         return _matrix(given["matrix_path"], output)
     if given["plan_path"]:

@@ -184,7 +184,8 @@ def agree(a: str, b: str, count: int, max_tokens: int, concurrency: int, api: st
     found, control = asyncio.run(agreement.measure(made))
     for line in agreement.lines(found, control):
         click.echo(line, err=line.startswith(("warning:", "error:")))
-    if not found.prompts:
+    if found.prompts < made.judged * count:
+        click.echo(f"NOT ENOUGH SEEN: both answered {found.prompts} of {count} prompts", err=True)
         return 2
     return int(found.agree < min_agree * found.prompts)
 

@@ -7,7 +7,6 @@ stdout, prose to stderr.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ import click
 from esimd_soak import __version__
 from esimd_soak.model import ToolError
 
-from . import ending, live
+from . import ending, live, scoring
 
 if TYPE_CHECKING:
     from esimd_soak.judge.analysis import Analysis
@@ -34,68 +33,6 @@ KINDS = click.option("--kinds", default="", metavar="KIND,...", help="What count
 @click.version_option(__version__)
 def esimd_soak() -> None:
     """Is the served model right, under load, for hours?"""
-
-
-@esimd_soak.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--run",
-    type=click.IntRange(min=2),
-    default=80,
-    show_default=True,
-    help="Longest run of one character that is still no collapse, plus 1.",
-)
-@click.option(
-    "--rule",
-    type=click.Choice(["measures", "origin"]),
-    default="measures",
-    show_default=True,
-    help="What makes a text degenerate: every measure, or the longest run alone, as in the origin reports.",
-)
-@click.option("--text", "plain", is_flag=True, help="The files are plain text, a generation a line.")
-@FORMAT
-def score(files: tuple[str, ...], run: int, rule: Any, plain: bool, form: str) -> int:
-    """Score text you already have: JSONL of completions, or results of `vllm bench serve`. `-` is stdin."""
-    from esimd_soak.judge import rescore
-    from esimd_soak.judge.part import rate
-    from esimd_soak.score import KINDS, Limits
-
-    if len({os.path.realpath(name) if name != "-" else name for name in files}) < len(files):
-        raise click.UsageError("a file is named twice: its generations would count twice")
-    limits = Limits(run=run, rule=rule)
-    total, failed = 0, 0
-    kinds = dict.fromkeys(KINDS, 0)
-    errors: list[ToolError] = []
-    for name in files:
-        try:
-            with rescore.open_input(name) as file:
-                before = total
-                for one in rescore.scored(file, name, limits, plain=plain):
-                    total += 1
-                    if one.score:
-                        continue
-                    failed += 1
-                    for kind in one.score.kinds:
-                        kinds[kind] += 1
-                    if form == "json":
-                        _json({"place": one.place, **_fields(one.score), "text": one.text})
-                    else:
-                        click.echo(
-                            f"{one.place}: {', '.join(one.score.kinds)}: {one.score.words()}: {one.text[-60:]!r}"
-                        )
-                if total == before:
-                    errors.append(ToolError("no generation found in it", name))
-        except ToolError as error:
-            errors.append(error)
-    for trouble in errors:
-        click.echo(str(trouble), err=True)
-    if not total:
-        click.echo("nothing measured: no generation found", err=True)
-        return 2
-    found = rate(failed, total)
-    told = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items() if count)
-    click.echo(found.words() + (f"; {told}" if told else ""), err=form == "json")
-    return 2 if errors else int(failed > 0)
 
 
 @esimd_soak.command()
@@ -281,7 +218,7 @@ def export(runs: tuple[Path, ...], output: Path) -> int:
     return 0 if rows else 2
 
 
-for command in live.COMMANDS:
+for command in (scoring.score, *live.COMMANDS):
     esimd_soak.add_command(command)
 
 

@@ -32,6 +32,8 @@ BLOCKS = 40
 SHORTEST, FEWEST = 5, 8
 """Generations in a block: an arm of fewer than 200 has fewer blocks, one of fewer than 40 shorter ones."""
 DEALS = 9999
+AT_ONCE = 1000
+"""Blocks, above which the keys of all deals would take much memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +174,29 @@ def _deal(pairs: Sequence[tuple[Blocks, Blocks]], seed: int) -> float:
     random = np.random.default_rng(seed)
     events, sizes = np.zeros((2, DEALS)), np.zeros((2, DEALS))
     seen_events, seen_sizes = np.zeros(2), np.zeros(2)
-    for a, b in pairs:
-        both = join([a, b])
-        order = random.permuted(np.tile(np.arange(len(both.sizes)), (DEALS, 1)), axis=1)[:, : len(a.sizes)]
-        for total, mine, values in ((events, seen_events, both.events), (sizes, seen_sizes, both.sizes)):
+    for pair in pairs:
+        few = int(len(pair[0].sizes) > len(pair[1].sizes))  # the arm of fewer blocks is dealt, the other is the rest
+        both, hand = join(pair), len(pair[few].sizes)
+        order = _hands(random, len(both.sizes), hand)
+        for total, values in ((events, both.events), (sizes, both.sizes)):
             dealt = values[order].sum(axis=1)
-            total[0] += dealt
-            total[1] += values.sum() - dealt
-            mine += (values[: len(a.sizes)].sum(), values[len(a.sizes) :].sum())
+            total[few] += dealt
+            total[1 - few] += values.sum() - dealt
+        for arm, blocks in enumerate(pair):
+            seen_events[arm] += blocks.events.sum()
+            seen_sizes[arm] += blocks.sizes.sum()
     apart = np.abs(events[0] / sizes[0] - events[1] / sizes[1])
     seen = abs(seen_events[0] / seen_sizes[0] - seen_events[1] / seen_sizes[1])
     return float((1 + (apart >= seen * (1 - 1e-9)).sum()) / (DEALS + 1))
+
+
+def _hands(random: np.random.Generator, blocks: int, hand: int) -> NDArray[np.int64]:
+    """`DEALS` draws of `hand` of the blocks: those with the lowest of random keys; of very many, one draw at a time."""
+    import numpy as np
+
+    if blocks <= AT_ONCE:
+        return np.argpartition(random.random((DEALS, blocks)), hand - 1, axis=1)[:, :hand]
+    return np.stack([random.choice(blocks, hand, replace=False, shuffle=False) for _ in range(DEALS)])
 
 
 def burst_effect(mean: float) -> float:

@@ -24,7 +24,8 @@ KEYS = ("text", "generated_text", "output", "response", "content")
 @dataclass(frozen=True, slots=True)
 class Scored:
     place: str
-    score: Score
+    score: Score | None
+    """None: a request that failed, or whose answer a filter withheld; it is no generation."""
     text: str
 
 
@@ -35,18 +36,21 @@ class Found:
     place: str
     text: str
     prompt: str | None = None
+    failed: bool = False
 
 
 def scored(file: BinaryIO, name: str, limits: Limits = DEFAULT, *, plain: bool = False) -> Iterator[Scored]:
     """Scores everything in a file. ToolError at a place that holds no text."""
     for found in _texts(file, name, plain):
-        yield Scored(f"{name}:{found.place}", score(found.text, limits, prompt=found.prompt), found.text)
+        judged = None if found.failed else score(found.text, limits, prompt=found.prompt)
+        yield Scored(f"{name}:{found.place}", judged, found.text)
 
 
 def texts(line: bytes, name: str) -> Iterator[str]:
     """The texts in one line of a JSONL file. ToolError when it holds none."""
     for found in _document(_decoded(line, name), name, "1"):
-        yield found.text
+        if not found.failed:
+            yield found.text
 
 
 def _decoded(data: bytes, where: str) -> Any:
@@ -118,8 +122,7 @@ def _bench(document: dict[str, Any], name: str) -> Iterator[Found]:
     errors = document.get("errors")
     errors = errors if isinstance(errors, list) and len(errors) == len(texts) else [""] * len(texts)
     for i, (text, error) in enumerate(zip(texts, errors, strict=True)):
-        if not error:
-            yield Found(f"generated_texts[{i}]", words(text))
+        yield Found(f"generated_texts[{i}]", words(text), failed=bool(error))
 
 
 def _choices(choices: list[Any], line: str, prompt: str | None) -> Iterator[Found]:
@@ -133,8 +136,8 @@ def _choices(choices: list[Any], line: str, prompt: str | None) -> Iterator[Foun
         told = [(channel, text) for channel, text in said if text]
         for channel, text in told:
             yield Found(place if channel == "text" else f"{place}.{channel}", text, prompt)
-        if not told and choice.get("finish_reason") not in ("content_filter", "tool_calls", "function_call"):
-            yield Found(place, "", prompt)
+        if not told and choice.get("finish_reason") not in ("tool_calls", "function_call"):
+            yield Found(place, "", prompt, failed=choice.get("finish_reason") == "content_filter")
 
 
 def _prompt(document: dict[str, Any]) -> str | None:

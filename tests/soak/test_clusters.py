@@ -88,6 +88,9 @@ def test_blocks_hold_every_generation_and_small_arms_too() -> None:
         assert int(blocks.sizes.max() - blocks.sizes.min()) <= 1
     assert clusters.contrast({"": np.ones(16)}, {"": np.zeros(16)}).p < 0.01
     assert clusters.contrast({"": np.zeros(5)}, {"": np.zeros(5)}).p == 1
+    few, many = np.arange(200) < 20, np.zeros(1_000_000, bool)
+    assert clusters.contrast({"": few}, {"": many}).p < 0.01, "a small arm against a large one, in little memory"
+    assert clusters.contrast({"": many}, {"": few}).p < 0.01
 
 
 def test_a_card_is_dealt_with_itself() -> None:

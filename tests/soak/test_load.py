@@ -61,6 +61,9 @@ def test_a_server_that_sends_only_one_character_is_caught_at_any_length(
         ),
         ("max_tokens = 2", "answers of 2 tokens cannot be judged"),
         ("batches = 2\nrate = 3.0", "neither a rate nor a ramp"),
+        ("rate = inf", "rate: expected a finite number"),
+        ("limits = {run = 80.5}", "Expected `int`"),
+        ("limits = 3", "limits"),
         ("watch = {pattern = '('}", "expected a regular expression"),
     ],
 )
@@ -408,6 +411,16 @@ def test_score_of_what_holds_no_text(soak: Soak, tmp_path: Path, text: str) -> N
     (tmp_path / "x").write_text(text)
     assert soak("score", tmp_path / "x") == 2
     assert str(tmp_path / "x") in soak.err
+
+
+def test_a_bench_of_which_most_failed_is_not_enough_seen(soak: Soak, tmp_path: Path) -> None:
+    bench = {"generated_texts": [ENGLISH, "", "", ""], "errors": ["", "refused", "refused", "refused"]}
+    (tmp_path / "bench.json").write_text(json.dumps(bench))
+    assert soak("score", tmp_path / "bench.json") == 2
+    assert "NOT ENOUGH SEEN: of 4 requests, 3 failed" in soak.err
+    with Served() as a, Served(Faults(error=0.6)) as b:
+        assert soak("agree", a.url, b.url, "--prompts", 20) == 2
+    assert "NOT ENOUGH SEEN: both answered" in soak.err
 
 
 # ------------------------------------------------------------------ how it ends

@@ -125,7 +125,7 @@ def toolchain(runtime: Runtime) -> Path:
 
 
 def brings_libraries(runtime: Runtime) -> bool:
-    """From 2026 on the front end has headers and device libraries in itself; but bfloat16's it leaves to the runtime."""
+    """From 2026 on the front end has headers and device libraries in itself; bfloat16's it leaves to the runtime."""
     return int(runtime.major) >= 9
 
 

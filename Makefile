@@ -63,8 +63,17 @@ test-torch:
 ocloc: $(VENV)/.kit
 	$(PY) -m schema_patch.build.driver.fetch
 
+# A tree of your own is patched too; the kit's is right, and built from a copy: the host's build stays as it is.
 bmg: $(VENV)/.kit
-	$(PY) -m schema_patch rebuild $(or $(SOURCE),.) --for bmg --out build/bmg
+	rm -rf build/bmg build/bmg-tree && mkdir -p build/bmg-tree
+ifdef SOURCE
+	$(PY) -m schema_patch rebuild $(SOURCE) --for bmg --out build/bmg
+else
+	cp -r setup.py pyproject.toml README.md LICENSE MANIFEST.in csrc schema_patch esimd_ops esimd_soak build/bmg-tree
+	$(PY) -m schema_patch.build.driver.home build/compiler
+	. build/compiler/environment && TORCH_XPU_ARCH_LIST=bmg \
+	  $(PIP) wheel --quiet --no-build-isolation --no-deps --wheel-dir build/bmg ./build/bmg-tree
+endif
 	$(VENV)/bin/verify-schemas build/bmg/*.whl --target bmg-g21
 
 driver-e2e: $(VENV)/.test

@@ -90,5 +90,3 @@ class _Starts:
 
     def __getitem__(self, index: int) -> int:
         return self.functions.address + self.functions._row(index)[0]
-
-

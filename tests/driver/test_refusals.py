@@ -279,3 +279,33 @@ def test_a_property_keeps_its_type_and_each_string_is_there_once(tmp_path: Path)
     assert text.count('.asciz "kernel"') == 1
     assert "SYCL/kernel names" not in text
     assert ".quad 1\n.quad 3" in text
+
+
+def test_a_kernel_that_the_host_compiler_lays_out_otherwise(tmp_path: Path) -> None:
+    """Refused at the launch in the source, by the assertion in SYCL's headers that icpx relies on too."""
+    source = tmp_path / "source.cpp"
+    source.write_text(
+        "#include <sycl/sycl.hpp>\n"
+        "#ifdef __SYCL_DEVICE_ONLY__\nstruct Pair { int a; float b; };\n#else\nstruct Pair { int a; double b; };\n#endif\n"
+        "void run(sycl::queue& queue, float* x, Pair pair) {\n"
+        "  queue.single_task([=] { x[0] = pair.a + pair.b; });\n"
+        "}\n"
+    )
+    done = run("-fsycl", "-c", source, "-o", tmp_path / "source.o")
+    refused(done, "Unexpected kernel lambda size", f"{source}:8:")
+    assert not (tmp_path / "source.o").exists()
+
+
+def test_a_specialization_constant(tmp_path: Path) -> None:
+    source = tmp_path / "source.cpp"
+    source.write_text(
+        "#include <sycl/sycl.hpp>\n"
+        "constexpr sycl::specialization_id<int> factor(3);\n"
+        "void run(sycl::queue& queue, int* x) {\n"
+        "  queue.submit([&](sycl::handler& handler) {\n"
+        "    handler.single_task([=](sycl::kernel_handler kernel) {\n"
+        "      *x = kernel.get_specialization_constant<factor>();\n"
+        "    });\n  });\n}\n"
+    )
+    done = run("-fsycl", "-c", source, "-o", tmp_path / "source.o")
+    refused(done, "specialization constants are not lowered by the front end", str(source))

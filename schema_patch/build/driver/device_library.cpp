@@ -142,31 +142,5 @@ LIBRARY void __assert_fail(const char* expression, const char* file, unsigned li
                           local.y, local.z);
 }
 
-// bfloat16 is the upper half of a float. To the nearest, ties to even; every NaN becomes the one below.
-inline constexpr u16 kNaN = 0xFFC1;
-
-static u16 narrowed(float x) {
-  if (x != x) return kNaN;
-  const u32 bits = __builtin_bit_cast(u32, x);
-  return static_cast<u16>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-static float widened(u16 x) { return __builtin_bit_cast(float, static_cast<u32>(x) << 16); }
-
-LIBRARY u16 __devicelib_ConvertFToBF16INTEL(const float& x) { return narrowed(x); }
-LIBRARY float __devicelib_ConvertBF16ToFINTEL(const u16& x) { return widened(x); }
-
-#define VECTOR(n)                                                                       \
-  LIBRARY void __devicelib_ConvertFToBF16INTELVec##n(const float* from, u16* to) {      \
-    for (int i = 0; i < n; ++i) to[i] = narrowed(from[i]);                              \
-  }                                                                                     \
-  LIBRARY void __devicelib_ConvertBF16ToFINTELVec##n(const u16* from, float* to) {      \
-    for (int i = 0; i < n; ++i) to[i] = widened(from[i]);                               \
-  }
-VECTOR(1)
-VECTOR(2)
-VECTOR(3)
-VECTOR(4)
-VECTOR(8)
-VECTOR(16)
+#include "bfloat16.hpp"
 #endif

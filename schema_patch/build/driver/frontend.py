@@ -67,6 +67,8 @@ def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Devic
     text = _text(source)
     # .sycl is no suffix that the front end knows.
     words = ("-x", "c++", *words)
+    if brings_libraries(runtime):
+        words = (*words, "-include", str(resources.files(__package__) / "bfloat16.hpp"))
     root = toolchain(runtime)
     job = {"library": str(root / "lib" / "libsycl-jit.so"), "name": source, "text": text}
     folders, kept_words = places.hidden(words), places.portable(words)
@@ -87,9 +89,11 @@ def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Devic
 def toolchain(runtime: Runtime) -> Path:
     """A folder in which the front end finds its headers and device libraries; made once for each runtime."""
     library = Path(runtime.library)
-    text = (resources.files(__package__) / "device_library.cpp").read_text("utf-8")
+    sources = resources.files(__package__)
+    text = (sources / "device_library.cpp").read_text("utf-8")
+    parts = text + (sources / "bfloat16.hpp").read_text("utf-8")
     front_end = library / "libsycl-jit.so"
-    key = cache.digest(cache.of_files([front_end]), runtime.include, runtime.version, text)[:20]
+    key = cache.digest(cache.of_files([front_end]), runtime.include, runtime.version, parts)[:20]
 
     def make(folder: Path) -> None:
         (folder / "bin").mkdir()  # from where it searches
@@ -101,7 +105,15 @@ def toolchain(runtime: Runtime) -> Path:
         if brings_libraries(runtime):
             return
         for name, part in LIBRARIES.items():
-            words = ["-x", "c++", NO_LIBRARIES, "-isystem", runtime.include, *([f"-D{part}"] if part else [])]
+            words = [
+                "-x",
+                "c++",
+                NO_LIBRARIES,
+                "-isystem",
+                runtime.include,
+                f"-I{sources}",
+                *([f"-D{part}"] if part else []),
+            ]
             job = {"library": str(folder / "lib" / "libsycl-jit.so"), "name": "device_library.cpp", "text": text}
             with tempfile.TemporaryDirectory() as out:
                 answer = _ask({**job, "action": "compile", "words": words, "bitcode": True, "out": out}, name)
@@ -113,7 +125,7 @@ def toolchain(runtime: Runtime) -> Path:
 
 
 def brings_libraries(runtime: Runtime) -> bool:
-    """From 2026 on the front end holds its headers and device libraries in itself."""
+    """From 2026 on the front end has headers and device libraries in itself; bfloat16's it leaves to the runtime."""
     return int(runtime.major) >= 9
 
 

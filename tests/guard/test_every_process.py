@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from esimd_ops import environment
 from schema_patch.model import ToolError
@@ -63,6 +64,12 @@ def test_a_spawned_worker_too(entry: Path) -> None:
     )
     done = run(entry, "enable", "spawn")
     assert done.stdout.splitlines()[1:] == ["right"], done.stderr
+
+
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="torch reads TORCH_LOGS before it loads entry points")
+def test_the_log_shows_each_twin_as_it_is_traced(entry: Path) -> None:
+    done = run(entry, "enable", TORCH_LOGS="+schema_kit")
+    assert "everywhere::op is traced as schema_kit_guard::t10everywhere_2op_0" in done.stderr
 
 
 def test_zero_turns_everything_off(entry: Path) -> None:

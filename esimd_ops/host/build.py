@@ -67,7 +67,9 @@ class Built:
 
 def build(plan: Plan) -> Built:
     """Compile, link, and load once. Raises ToolError where nothing can be built; what fails is in the result."""
-    plan = replace(plan, tree=plan.tree.resolve(), out=plan.out.resolve(), include=tuple(p.resolve() for p in plan.include))
+    plan = replace(
+        plan, tree=plan.tree.resolve(), out=plan.out.resolve(), include=tuple(p.resolve() for p in plan.include)
+    )
     files = sources(plan.tree, plan.only)
     for tool in (plan.compiler, "ninja", "nm"):
         if not _tool(tool):

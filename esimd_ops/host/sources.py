@@ -21,7 +21,9 @@ NO_KERNELS = {"build", "dist", "tests", "test"}  # what earlier builds left, and
 EXTENSION = "TORCH_EXTENSION_NAME"  # the build's name for a module: here its file's
 
 _START = r"^[ \t]*"
-_REGISTRATION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL|_EXPAND|_IMPL_EXPAND)?\s*\(\s*(\w+)", re.M)
+_REGISTRATION = re.compile(
+    rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL|_EXPAND|_IMPL_EXPAND)?\s*\(\s*(\w+)", re.M
+)
 _DEFINITION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?\s*\(\s*(\w+)", re.M)
 _MODULE = re.compile(rf"{_START}(?:PYBIND11_MODULE|REGISTER_EXTENSION)\s*\(\s*(\w+)", re.M)
 _PYBIND = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11\b|\bpy::")
@@ -86,7 +88,9 @@ def sources(tree: Path, only: Sequence[str] = ()) -> tuple[Source, ...]:
         found += [_read(path, tree) for path in paths]
     kernels = [source for source in found if not source.helper]
     if not any(source.registers or source.path.suffix == ".sycl" for source in kernels):
-        raise ToolError("expected .sycl sources or C++ files with TORCH_LIBRARY or PYBIND11_MODULE, found neither", str(tree))
+        raise ToolError(
+            "expected .sycl sources or C++ files with TORCH_LIBRARY or PYBIND11_MODULE, found neither", str(tree)
+        )
     chosen = [s for s in found if not only or any(fnmatch.fnmatch(s.name, pattern) for pattern in only)]
     if not any(not source.helper for source in chosen):
         raise ToolError(f"none of {len(kernels)} sources matches {', '.join(only)}", str(tree))

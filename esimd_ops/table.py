@@ -32,7 +32,7 @@ class Tolerance:
     """
 
     steps: float = 0.5
-    sums: float = 16.0
+    sums: float = 8.0
     flips: float = 0.0
     strays: int = 0
 

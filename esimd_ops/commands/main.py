@@ -37,7 +37,9 @@ def esimd_ops() -> None:
 )
 @click.option("--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True)
 @OPS
-@click.option("--repeat", type=click.IntRange(min=2), default=20, show_default=True, help="Runs on the same inputs.")
+@click.option("--repeat", type=click.IntRange(min=2), help="Runs on the same inputs [default: 5; 20 with --severe].")
+@click.option("--quick", is_flag=True, help="One sample of each operator, eagerly: a first answer.")
+@click.option("--severe", is_flag=True, help="Every kind of check with every sample; takes minutes.")
 @click.option(
     "--library",
     "libraries",
@@ -63,7 +65,9 @@ def check(
     namespace: str,
     device: str,
     ops: tuple[str, ...],
-    repeat: int,
+    repeat: int | None,
+    quick: bool,
+    severe: bool,
     libraries: tuple[str, ...],
     shapes: str,
     samples: str | None,
@@ -81,13 +85,16 @@ def check(
     from esimd_ops.parity import record as records
     from schema_patch.schemas import table
 
+    if quick and severe:
+        raise click.UsageError("--quick and --severe exclude each other")
     then = records.read(against) if against else None
     asked = selection(ops) if samples else known_ops(ops, table.load())
     request = Request(
         namespace=namespace,
         device=device,
         operators=tuple(sorted(within(asked, namespace))),
-        repeat=repeat,
+        repeat=repeat or (20 if severe else 5),
+        effort="severe" if severe else "quick" if quick else "usual",
         libraries=libraries,
         beyond=namespace == "esimd_ops" if beyond is None else beyond,
         shapes=shapes,

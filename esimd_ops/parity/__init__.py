@@ -14,6 +14,7 @@ The kinds of finding:
     PA110  the compiled program does not give what the eager one gives
     PA111  arguments that the contract allows were refused
     PA112  the process was ended by a signal, or gave no answer in time
+    PA114  a result depends on an earlier call: on what lay at the same addresses
     PA113  the bits are not those of the recorded build
 
 What a schema declares is judged by `schema_patch.schemas.rules`, under its codes.

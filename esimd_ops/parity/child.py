@@ -49,7 +49,8 @@ def work(request: Request, tell: Callable[[Message | Step], None]) -> None:
             device=request.device,
             repeat=request.repeat,
             beyond=request.beyond,
-            shapes=request.shapes,
+            shapes="decode" if request.effort == "quick" else request.shapes,
+            effort=request.effort,
         )
         tell(Step(op, ""))
         tell(trial.run(partial(_step, tell, op)))

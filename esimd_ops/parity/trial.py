@@ -34,10 +34,19 @@ class Trial:
     """One operator of one namespace. `run` gives everything that was found; `step` hears what comes next."""
 
     def __init__(
-        self, operator: Subject, schema: Schema, *, device: str, repeat: int, beyond: bool, shapes: str = "all"
+        self,
+        operator: Subject,
+        schema: Schema,
+        *,
+        device: str,
+        repeat: int,
+        beyond: bool,
+        shapes: str = "all",
+        effort: str = "usual",
     ) -> None:
         self.operator, self.schema = operator, schema
         self.device, self.repeat, self.beyond, self.shapes = device, repeat, beyond, shapes
+        self.effort = effort
         self.call = registry.by_position(schema)
         self.told: dict[tuple[str, str], Observation] = {}
         self.more: dict[tuple[str, str], int] = {}
@@ -52,7 +61,7 @@ class Trial:
                 step(label)
                 if self._numbers(label):
                     run.append(label)
-            if run:
+            if run and self.effort != "quick":
                 self._more(run, step)
         told = [self._with_count(key) for key in self.told]
         if any(found.severity == Severity.ERROR.value for found in told):
@@ -61,7 +70,12 @@ class Trial:
 
     def _more(self, run: list[str], step: Step) -> None:
         """The checks that take several calls, on arguments that one call was fine with."""
-        for label in dict.fromkeys((run[0], max(run, key=self._weight))):
+        severe = self.effort == "severe"
+        for label in run if severe else run[:1]:
+            self._attempt("other values", self._others, label, step)
+            if self.beyond:
+                self._attempt("unaligned", self._unaligned, label, step)
+        for label in dict.fromkeys((run[0], max(run, key=self._weight))) if severe else run[:1]:
             self._attempt("again under load", self._repeat, label, step)
         self._attempt("results held at once", self._returns, run[0], step)
         # torch's own buffers have no sentinels around them, and what does not repeat compares with nothing.
@@ -96,8 +110,13 @@ class Trial:
     def _weight(self, label: str) -> int:
         return sum(value.numel() for value in self._arguments(label).values() if isinstance(value, Tensor))
 
-    def _guard(self, arguments: samples.Arguments) -> dict[str, Guarded]:
-        return {name: Guarded(value, self.device) for name, value in arguments.items() if isinstance(value, Tensor)}
+    def _guard(self, arguments: samples.Arguments, shift: int = 0) -> dict[str, Guarded]:
+        """Each tensor between sentinels; those of half precision `shift` elements past an aligned address."""
+        return {
+            name: Guarded(value, self.device, shift if value.dtype is torch.float16 else 0)
+            for name, value in arguments.items()
+            if isinstance(value, Tensor)
+        }
 
     def _invoke(self, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Any:
         values = [guards[name].tensor if name in guards else value for name, value in arguments.items()]
@@ -144,13 +163,46 @@ class Trial:
                 self._tell("PA104", name, f"{label}: '{name}' was written, and must only be read")
             elif name not in self.schema.writes:
                 self._tell("PA103", name, f"{label}: '{name}' was written, and the schema does not say so")
-        got = self._written(guards)
-        before = {name: guards[name].before.cpu() for name in operator.writes}
-        truth = operator.truth(arguments)
-        for told in truth.told(before, got) if truth else ():
-            self._tell(told.code, told.message.split(":")[0], f"{label}: {told.message}")
-        self.digests[label] = {name: digest(value) for name, value in operator.comparable(got).items()}
+        self._judge(label, arguments, guards)
+        got = operator.comparable(self._written(guards))
+        self.digests[label] = {name: digest(value) for name, value in got.items()}
         return True
+
+    def _unaligned(self, label: str) -> None:
+        """The numbers again, of tensors that begin where no vector load is aligned."""
+        arguments = self._arguments(label)
+        guards = self._guard(arguments, shift=1)
+        self._invoke(arguments, guards)
+        self._judge(f"{label}, unaligned", arguments, guards)
+
+    def _judge(self, label: str, arguments: samples.Arguments, guards: dict[str, Guarded]) -> None:
+        before = {name: guards[name].before.cpu() for name in self.operator.writes}
+        truth = self.operator.truth(arguments)
+        for told in truth.told(before, self._written(guards)) if truth else ():
+            self._tell(told.code, told.message.split(":")[0], f"{label}: {told.message}")
+
+    def _others(self, label: str) -> None:
+        """Other values where the first ones lay, and these again: what was kept from an earlier call shows."""
+        arguments, others = self._arguments(label), self.operator.others(label)
+        truth = self.operator.truth(others) if others else None
+        if others is None or truth is None:
+            return
+        guards = self._guard(arguments)
+        self._invoke(arguments, guards)
+        first = self.operator.comparable(self._written(guards))
+        for name, guard in guards.items():
+            guard.tensor.copy_(others[name])
+        before = {name: guards[name].tensor.to("cpu", copy=True) for name in self.operator.writes}
+        self._invoke(others, guards)
+        for told in truth.told(before, self._written(guards)):
+            self._tell("PA114", "", f"{label}: with other values at the same addresses, {told.message}")
+        for guard in guards.values():
+            guard.reset()
+        self._invoke(arguments, guards)
+        again = self.operator.comparable(self._written(guards))
+        for name, value in first.items():
+            if not same_bits(again[name], value):
+                self._tell("PA114", "", f"{label}: '{name}' differs after a call with other values")
 
     def _repeat(self, label: str) -> None:
         """The bits of an undisturbed run, again and again, while the operator also runs elsewhere on other memory."""

@@ -61,12 +61,12 @@ def label(sizes: Sizes) -> str:
     return "x".join(map(str, sizes)).replace(" ", "-")
 
 
-def make(operator: str, sizes: Sizes | None = None) -> Sample:
-    """Seeded arguments of an operator; of its ordinary sizes unless told."""
+def make(operator: str, sizes: Sizes | None = None, turn: int = 0) -> Sample:
+    """Seeded arguments of an operator; of its ordinary sizes unless told. Another `turn` gives other values."""
     create, choices = SIZES[operator]
     sizes = choices[0] if sizes is None else sizes
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(crc32(f"{operator} {label(sizes)}".encode()))
+        torch.manual_seed(crc32(f"{operator} {label(sizes)}".encode()) + turn)
         return Sample(operator, label(sizes), create(*sizes))
 
 

@@ -34,18 +34,21 @@ def digest(tensor: Tensor) -> str:
 class Guarded:
     """A copy of a tensor, with its strides, between sentinels; `tensor` is what the operator gets."""
 
-    def __init__(self, source: Tensor, device: str) -> None:
+    def __init__(self, source: Tensor, device: str, shift: int = 0) -> None:
+        """`shift`: begin so many elements past an address that is a multiple of every alignment."""
         pad = GUARD_BYTES // source.element_size()
         strides = source.stride()
         extent = 1 + sum((n - 1) * s for n, s in zip(source.shape, strides, strict=True)) if source.numel() else 0
         integer = _BITS[source.element_size()]
-        self._memory = torch.full((extent + 2 * pad,), _SENTINELS[source.element_size()], dtype=integer, device=device)
-        self._pad = pad
-        self.tensor = self._memory.view(source.dtype).as_strided(source.shape, strides, pad)
+        self._memory = torch.full(
+            (extent + 2 * pad + shift,), _SENTINELS[source.element_size()], dtype=integer, device=device
+        )
+        self._first, self._end = pad + shift, pad + shift + extent
+        self.tensor = self._memory.view(source.dtype).as_strided(source.shape, strides, self._first)
         self.tensor.copy_(source)
         self._before = self._memory.clone()
         owned = torch.zeros(self._memory.shape, dtype=torch.bool, device=device)
-        owned.as_strided(source.shape, strides, pad).fill_(True)
+        owned.as_strided(source.shape, strides, self._first).fill_(True)
         self._outside = ~owned
 
     def reset(self) -> None:
@@ -55,7 +58,7 @@ class Guarded:
     @property
     def before(self) -> Tensor:
         """What the tensor held at first."""
-        return self._before.view(self.tensor.dtype).as_strided(self.tensor.shape, self.tensor.stride(), self._pad)
+        return self._before.view(self.tensor.dtype).as_strided(self.tensor.shape, self.tensor.stride(), self._first)
 
     @property
     def changed(self) -> bool:
@@ -67,7 +70,7 @@ class Guarded:
         strays = ((self._memory != self._before) & self._outside).nonzero().flatten()
         if not len(strays):
             return None
-        first, last = self._pad, len(self._memory) - self._pad
+        first, last = self._first, self._end
         where = {
             "before its first element": int((strays < first).sum()),
             "past its last element": int((strays >= last).sum()),

@@ -17,6 +17,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
                the namespace
     beyond     also arguments outside the domain of the published library
     shapes     "all", "models", or sizes such as "8x4x8"
+    effort     "quick": the first sample of each operator and no more; "usual"; "severe": everything for each sample
     samples    a file or function that describes operators (`given`); "" for none
     """
 
@@ -29,6 +30,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     beyond: bool = False
     shapes: str = "all"
     samples: str = ""
+    effort: str = "usual"
 
 
 class Observation(msgspec.Struct, frozen=True):

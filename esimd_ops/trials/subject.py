@@ -50,6 +50,10 @@ class Subject(ABC):
     def make(self, label: str) -> samples.Arguments:
         """The arguments of a sample, new ones each time."""
 
+    def others(self, label: str) -> samples.Arguments | None:  # noqa: ARG002  the table knows
+        """Other arguments of the same sizes; None where nobody can make them."""
+        return None
+
     @abstractmethod
     def truth(self, arguments: samples.Arguments) -> Truth | None:
         """What a call with these arguments should give; None where nobody knows."""
@@ -112,6 +116,9 @@ class OfTable(Subject):
 
     def make(self, label: str) -> samples.Arguments:
         return samples.make(self.name, self._sizes[label]).arguments
+
+    def others(self, label: str) -> samples.Arguments:
+        return samples.make(self.name, self._sizes[label], turn=1).arguments
 
     def truth(self, arguments: samples.Arguments) -> Truth:
         return _ByReference(self._operator, arguments)

@@ -13,6 +13,7 @@ import ast
 import copy
 import importlib
 import inspect
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -198,6 +199,7 @@ class Bench:
                 KeyError,
                 AttributeError,
                 ZeroDivisionError,
+                MemoryError,
                 NameError,
             ):
                 failed = True
@@ -228,6 +230,7 @@ def survivors(operator: str) -> tuple[list[str], int]:
 
 def main(operators: list[str]) -> int:
     torch.set_num_threads(2)
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # some ask for absurd sizes
     made = lived = 0
     for operator in operators or list(OPS):
         left, count = survivors(operator)

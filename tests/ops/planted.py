@@ -84,6 +84,15 @@ def one_between_the_rows(values):
         state.as_strided((1,), (1,), state.storage_offset() + state[0].numel()).fill_(1)
 
 
+SUMS = {}
+
+
+def cached_by_address(values):
+    right("esimd_gemv_int4")(values)
+    output = SUMS.setdefault(values["weight"].data_ptr(), values["output"].clone())
+    values["output"].copy_(output)
+
+
 KEPT = {}
 
 
@@ -150,5 +159,7 @@ register("planted", "esimd_moe_gelu_tanh_mul", too_many_rows)
 register("planted", "esimd_moe_topk", refusing)
 register("planted", "esimd_norm_add_norm", crashing)
 register("planted", "q4_0_quantize")
+
+register("planted_more", "esimd_gemv_int4", cached_by_address)
 
 register("planted_slow", "esimd_rms_norm", hanging)

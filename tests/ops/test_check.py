@@ -77,6 +77,13 @@ def test_the_references_themselves_are_clean(capsys):
     assert {row["op"]: row["verdict"] for row in report["checked"]} == dict.fromkeys(OPS, "right")
 
 
+def test_a_result_that_depends_on_an_earlier_call():
+    request = Request(namespace="planted_more", libraries=(PLANTED,), repeat=2)
+    report = supervise.report(request, supervise.check(request))
+    assert {(finding.op, finding.code) for finding in report.findings} == {("esimd_gemv_int4", "PA114")}
+    assert "with other values at the same addresses" in report.findings[0].message
+
+
 def test_an_operator_that_does_not_answer_is_a_finding():
     request = Request(namespace="planted_slow", libraries=(PLANTED,), repeat=2)
     report = supervise.report(request, supervise.check(request, step_s=3))
@@ -141,7 +148,7 @@ def test_every_code_is_documented_once():
         documented += re.findall(r"^ *(PA\d{3})\b", ast.get_docstring(ast.parse(text)) or "", re.MULTILINE)
         used |= set(re.findall(r'"(PA\d{3})"', text))
     assert sorted(documented) == sorted(used)
-    assert used == {code for codes in DEFECTS.values() for code in codes if code.startswith("PA")} | {"PA113"}
+    assert used == {code for codes in DEFECTS.values() for code in codes if code.startswith("PA")} | {"PA113", "PA114"}
 
 
 def test_help_loads_no_torch():

@@ -35,11 +35,8 @@ from .engine.frame import BOXED
 from .engine.summaries import Summaries
 from .index.index import Index
 from .index.scan import Function, arity, split, template_list
+from .operators import NOT_REAL
 
-# Keys whose functions compute shapes or wrap the real ones.
-NOT_REAL = re.compile(
-    r"Meta|Fake|(?<!plicit)Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python"
-)
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 

@@ -6,10 +6,11 @@ Reads files; writes none. What is wrong is in audit_python.py, the edits are in 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from schema_patch.model import ToolError, Verdict
+from schema_patch.model import Location, ToolError, Verdict
 from schema_patch.python import registrations
+from schema_patch.schemas.inferred import Inferred
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection, namespace_of
 from schema_patch.source.patch import Change, FilePlan, Plan
@@ -19,15 +20,18 @@ from . import python as audit_python
 from .python import PyRow, Writes
 
 
-def plan(root: str, known: Writes, ops: Selection = ALL) -> Plan:
+def plan(root: str, known: Writes, ops: Selection = ALL, bound: Mapping[Location, Inferred] | None = None) -> Plan:
     """The plan for the Python files at a path, for all operators or those of `ops`.
 
-    `known`: which arguments the operators that Python calls write, by position.
+    `known`: which arguments the operators that Python calls write, by position; `bound`: what the C++ does of which the
+    schema stands in Python.
     """
     made = Plan()
     python = audit_python.gather([root], lambda _: None)
     rows = [
-        row for row in audit_python.judge(python, known) if ops.takes(row.checked.op, namespace_of(row.operator.name))
+        row
+        for row in audit_python.judge(python, known, bound)
+        if ops.takes(row.checked.op, namespace_of(row.operator.name))
     ]
     made.left = [row.finding for row in rows if row.finding and not row.finding.fixable]
     inside = os.path.realpath(root)

@@ -11,6 +11,7 @@ proved is taken to be as declared: unknown is never a defect. Codes of its own:
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
 from schema_patch.inference.operators import Operator
-from schema_patch.model import Checked, Effect, Finding, Report, Severity, ToolError, Verdict
+from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import annotate, rules, table
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.grammar import Schema
@@ -60,6 +61,7 @@ class Audit:
     python: list[audit_python.PyRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     checked: list[Checked] = field(default_factory=list)
+    bound: dict[Location, Inferred] = field(default_factory=dict)  # of schemas that stand in Python, what C++ does
     errors: list[ToolError] = field(default_factory=list)
     sources: dict[str, bytes] = field(default_factory=dict)  # of the files that findings stand in
 
@@ -73,20 +75,24 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     store = tree.Store("\n".join(map(os.path.abspath, paths)), cached)
     whole = tree.read(found, store, step)
     index = Index(file.index for file in whole.files)
-    operators = work.operators_of(whole, index)
-    step.expect(len(operators))
-    inferred = remembered(store, whole, operators, index, step)
-    result.rows = [judge(operator, what) for operator, what in zip(operators, inferred, strict=True)]
+    python = audit_python.gather(paths, step)
+    every = work.operators_of(whole, index, audit_python.without_function(python))
+    step.expect(len(every))
+    inferred = remembered(store, whole, every, index, step)
+    rows = [judge(operator, what) for operator, what in zip(every, inferred, strict=True)]
+    # A schema that stands in Python is judged among those, by what C++ does.
+    result.rows = [row for row in rows if row.operator.location.path not in python.data]
+    result.bound = {row.operator.location: row.inferred for row in rows if row.operator.implementations}
+    operators = [row.operator for row in result.rows]
     for row in result.rows:
         told = findings(row)
         result.checked.append(_checked(row, told))
         result.findings += told
     result.checked += unread(whole, operators)
-    python = audit_python.gather(paths, step)
-    result.python = audit_python.judge(python, writes_of(result.rows))
+    result.python = audit_python.judge(python, writes_of(result.rows), result.bound)
     result.checked += [row.checked for row in result.python]
     result.findings += [row.finding for row in result.python if row.finding]
-    result.findings += audit_python.fakes(python, operators)
+    result.findings += audit_python.fakes(python, operators) + audit_python.untold(python)
     result.checked += patches.read(paths)
     result.sources = {place: index.text(place).data for place in {o.location.path for o in operators}} | python.data
     result.errors += [*whole.errors, *python.errors]
@@ -114,7 +120,8 @@ def remembered(
     store: tree.Store, whole: tree.Tree, operators: Sequence[Operator], index: Index, step: Callable[[str], None]
 ) -> list[Inferred]:
     """What is inferred depends on the bytes of the tree alone, so that the same bytes give the same answer."""
-    key = f"result {whole.digest}"
+    others = "".join(operator.schema.text for operator in operators)  # those of Python are not in the digest
+    key = f"result {whole.digest} {hashlib.blake2b(others.encode(), digest_size=8).hexdigest()}"
     known = store.known.get(key)
     if isinstance(known, list) and len(known) == len(operators):
         return known
@@ -279,6 +286,7 @@ class InferredTable(table.Table):
     python: frozenset[str] = frozenset()  # operators that Python registers
     written: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by C++ operators: for Python that calls them
     unwritten: dict[tuple[str, str, str], str] = field(default_factory=dict)  # schemas by path, operator and function
+    bound: dict[Location, Inferred] = field(default_factory=dict)  # what C++ does whose schema stands in Python
     left: tuple[Finding, ...] = ()  # of operators of which not all is known that their schema has to say
 
     def schema_of(self, path: str, op: str, function: str) -> str | None:
@@ -313,5 +321,13 @@ def inferred_table(known: table.Table, result: Audit) -> InferredTable:
         for finding in findings(row)
     )
     return InferredTable(
-        known.namespaces, known.entries, known.recognised, sure, python, writes_of(result.rows), unwritten, left
+        known.namespaces,
+        known.entries,
+        known.recognised,
+        sure,
+        python,
+        writes_of(result.rows),
+        unwritten,
+        result.bound,
+        left,
     )

@@ -10,14 +10,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schema_patch.inference.operators import Operator
+from schema_patch.inference.operators import Defined, Operator
 from schema_patch.model import Checked, Edit, Finding, Location, Severity, ToolError, Verdict
 from schema_patch.python import edits as pyedits
 from schema_patch.python import flow, registrations
+from schema_patch.python.modules import Modules
 from schema_patch.python.registrations import Fake, PyOperator, PySource
 from schema_patch.schemas import annotate
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
-from schema_patch.schemas.inferred import Answer, Kind
+from schema_patch.schemas.inferred import Answer, Inferred, Kind
 from schema_patch.text import files
 from schema_patch.text.mapped import Unreadable
 
@@ -31,6 +32,7 @@ class Python:
     sources: list[PySource] = field(default_factory=list)
     data: dict[str, bytes] = field(default_factory=dict)
     files: int = 0
+    paths: list[str] = field(default_factory=list)  # of all
     errors: list[ToolError] = field(default_factory=list)
 
 
@@ -46,9 +48,10 @@ def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
                 found.errors.append(ToolError(f"cannot read: {error.strerror}", path))
                 continue
             found.files += 1
+            found.paths.append(path)
             step(path)
             source = registrations.read(data, path) if registrations.may_register(data) else None
-            if source and (source.operators or source.fakes or source.implemented or source.perhaps):
+            if source and (source.operators or source.fakes or source.implemented or source.perhaps or source.untold):
                 found.sources.append(source)
                 found.data[path] = data
     return found
@@ -76,9 +79,28 @@ class PyRow:
     declares: tuple[str, ...] = ()
 
 
-def judge(python: Python, known: Writes) -> list[PyRow]:
-    """The verdict on every operator that Python registers."""
+def without_function(python: Python) -> list[Defined]:
+    """The schemas that Python defines and gives no function to: C++ may do so."""
+    implemented = {op for source in python.sources for op in source.implemented}
+    found = []
+    for operator in (o for source in python.sources for o in source.operators):
+        if operator.schema and not operator.function and operator.name not in implemented:
+            namespace = operator.name.rpartition("::")[0] or None
+            found.append(Defined(operator.location, namespace, operator.schema))
+    return found
+
+
+def untold(python: Python) -> list[Finding]:
+    """Registrations that cannot be judged because the name is computed."""
+    message = "an operator is registered by a name that is computed: not judged"
+    places = (place for source in python.sources for place in source.untold)
+    return [Finding("SP002", place, "", message, Severity.WARNING) for place in places]
+
+
+def judge(python: Python, known: Writes, bound: Mapping[Location, Inferred] | None = None) -> list[PyRow]:
+    """The verdict on every operator that Python registers; `bound` is what the C++ does that some of them are."""
     found: list[PyRow] = []
+    modules = Modules(python.paths)
     implemented = {op: (source, name) for source in python.sources for op, name in source.implemented.items()}
     for source in python.sources:
         bare = annotate.habit([schema for o in source.operators if (schema := _declared(o)[0])])
@@ -87,10 +109,15 @@ def judge(python: Python, known: Writes) -> list[PyRow]:
             if not name and operator.name in implemented:
                 home, name = implemented[operator.name]
             function = source.decorated.get(operator.location) or home.functions.get(name)
+            cpp = (bound or {}).get(operator.location)
+            if function is None and cpp is not None:
+                answers = {answer.name: answer for answer in cpp.answers}
+                found.append(_judged(operator, answers, cpp.returns, None, python.data[source.path], bare))
+                continue
             if function is None:
                 found.append(PyRow(operator, _checked(operator, Verdict.UNKNOWN, "its function is not in this file")))
                 continue
-            answers, returns = flow.answers(function, home.path, home.functions, known)
+            answers, returns = flow.read(function, home.path, home.functions, known, modules)
             found.append(_judged(operator, answers, returns, function, python.data[source.path], bare))
     return found
 
@@ -131,12 +158,12 @@ def _judged(
     operator: PyOperator,
     answers: Mapping[str, Answer],
     returns: Sequence[str],
-    function: ast.FunctionDef,
+    function: ast.FunctionDef | None,
     data: bytes,
     bare: bool,
 ) -> PyRow:
     schema, declares = _declared(operator)
-    if schema is not None:  # by position: a function may call its parameters otherwise
+    if schema is not None and function is not None:  # by position: a function may call its parameters otherwise
         pairs = list(zip(schema.args, answers.items(), strict=False))
         names = {name: arg.name for arg, (name, _) in pairs}
         returns = [names.get(what, what) for what in returns]
@@ -160,7 +187,7 @@ def _judged(
             if operator.schema and schema:
                 first = returns[0] if returns and returns[0] in answers else "unknown"
                 edits = pyedits.annotated(schema, operator.schema, (*declares, *missing), first, bare=bare)
-            else:
+            elif function is not None:
                 _tensors(function, missing)
                 edits = pyedits.named(data, operator.mutates_span, missing)
         except Unreadable as why:

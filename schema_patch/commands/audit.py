@@ -73,14 +73,14 @@ def plan_python(path: str, known: InferredTable, ops: Selection) -> Plan:
     """New bytes for the Python files at a path that register operators and do not declare what these write."""
     from schema_patch.audit import apply
 
-    return apply.plan(path, known.written, ops)
+    return apply.plan(path, known.written, ops, known.bound)
 
 
 def python_rows(paths: Iterable[str], known: InferredTable, ops: Selection) -> list[PyRow]:
     """The operators that Python files at these paths register, judged as the files stand."""
     from schema_patch.audit import python
 
-    rows = python.judge(python.gather(paths, lambda _: None), known.written)
+    rows = python.judge(python.gather(paths, lambda _: None), known.written, known.bound)
     return [row for row in rows if ops.takes(row.checked.op, namespace_of(row.operator.name))]
 
 

@@ -102,12 +102,20 @@ def strip(paths: tuple[str, ...], ops: tuple[str, ...], diff: bool) -> int:
 
 
 @schema_patch.command()
-@click.argument("path")
-def revert(path: str) -> int:
-    """Give back the bytes from before apply or strip, from the journal in PATH."""
+@PATHS
+def revert(paths: tuple[str, ...]) -> int:
+    """Give back the bytes from before apply or strip, from the journal in each PATH."""
     from schema_patch.source import tree
 
-    restored, errors = tree.revert(path)
+    restored: list[str] = []
+    errors: list[ToolError] = []
+    for path in paths:
+        try:
+            found, failed = tree.revert(path)
+        except ToolError as error:
+            found, failed = [], [error]
+        restored += found
+        errors += failed
     for name in restored:
         click.echo(f"reverted {name}")
     show_errors(errors)
@@ -198,7 +206,7 @@ def _carry_out(plan: Plan, path: str, diff: bool, done: list[FilePlan], troubles
     troubles += plan.errors
     if diff:
         for planned in plan.files:
-            click.echo(_diff(planned), nl=False)  # bytes, so that `patch` takes it whatever the encoding
+            click.echo(_diff(planned, path), nl=False)  # bytes, so that `patch` takes it whatever the encoding
         for finding in plan.left:
             click.echo(finding_line(finding), err=True)
         return True
@@ -234,7 +242,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _diff(planned: FilePlan) -> bytes:
-    from schema_patch.text.diff import unified
+def _diff(planned: FilePlan, root: str) -> bytes:
+    from schema_patch.text.diff import shown, unified
 
-    return unified(planned.file.data, planned.new, planned.file.path)
+    return unified(planned.file.data, planned.new, shown(planned.file.path, root))

@@ -19,7 +19,7 @@ from tree_sitter import Language, Node, Parser
 from schema_patch.model import Location, Span
 from schema_patch.text.mapped import MappedText, Unreadable
 
-from . import literals
+from . import literals, regions
 from .registered import Implementation, Problem, Registration, Source, Unwritten
 from .texts import Texts, Unclear
 
@@ -98,8 +98,13 @@ class _Reader:
         self.lines = [0] + [m.end() for m in re.finditer(b"\n", source)]
         # tree-sitter knows no line splice with a carriage return; the copy that it sees is of equal length.
         self.clean = source.replace(b"\\\r\n", b" \\\n")
+        self.dead = list(regions.dead(self.clean))
+        for span in self.dead:
+            self.clean = _blank(self.clean, span.start, span.end)
+        if len(source) > regions.LARGE:
+            self.clean = regions.registering(self.clean)
         self.root = _parser().parse(self.clean).root_node
-        self.found = _Found()
+        self.found = _Found(inert=self.dead)
         self.texts = Texts(self.clean, self.root)
 
     def location(self, offset: int) -> Location:
@@ -136,7 +141,7 @@ class _Reader:
             elif node.type in ("preproc_def", "preproc_function_def"):
                 hidden.append(Span(node.start_byte, node.end_byte))
                 self.read_macro(node)
-        for match in BLOCK_IN_TEXT.finditer(self.source):
+        for match in BLOCK_IN_TEXT.finditer(self.clean):
             at = match.start(1)
             if not any(span.start <= at < span.end for span in (*covered, *hidden)):
                 self.read_alone(at)
@@ -345,7 +350,7 @@ class _Reader:
             return literals.read(self.source, pieces)
         except Unclear as what:
             found = str(what).strip()[:40]
-            message = f"the text is not made of string literals of this file alone: found {found!r}"
+            message = f"the text is not made of string literals alone: found {found!r}"
         except Unreadable as error:
             message = str(error)
         self.problem(node.start_byte, message, self.text(node))

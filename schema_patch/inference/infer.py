@@ -35,11 +35,8 @@ from .engine.frame import BOXED
 from .engine.summaries import Summaries
 from .index.index import Index
 from .index.scan import Function, arity, split, template_list
+from .operators import NOT_REAL
 
-# Keys whose functions compute shapes or wrap the real ones.
-NOT_REAL = re.compile(
-    r"Meta|Fake|(?<!plicit)Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python"
-)
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 
@@ -89,7 +86,10 @@ class Inference:
             functions = self.definitions(implementation, len(schema.args))
             found += [f for f in functions if f.key not in {g.key for g in found}]
             if not functions:
-                missing.append(f"{implementation.text[:60].strip()} at {implementation.location} is not in this tree")
+                names = function_names(implementation.text)
+                there = bool(names) and names[-1] in self.index.functions
+                where = "is not followed" if there else "is not in this tree"
+                missing.append(f"{implementation.text[:60].strip()} at {implementation.location} {where}")
         if not found:
             reason = missing[0] if missing else "no implementation is registered in this tree"
             answers = tuple(Answer(arg.name, Kind.UNKNOWN, (), reason) for _, arg in tensors)

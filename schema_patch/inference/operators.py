@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schema_patch.cpp.registered import Implementation, Registration, Source
+from schema_patch.cpp.registered import Implementation, Source
 from schema_patch.model import Location, Span
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
 from schema_patch.text.mapped import MappedText
@@ -19,6 +19,10 @@ from .index.macros import closing, substitute
 from .index.mask import Macro, mask
 from .index.scan import split
 
+# Keys whose functions compute shapes or wrap the real ones.
+NOT_REAL = re.compile(
+    r"Meta|Fake|(?<!plicit)Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python"
+)
 IMPL_CALL = re.compile(r"\.\s*impl\s*\(\s*(?:TORCH_SELECTIVE_NAME\s*\(\s*)?\"([\w:.]+)\"\s*\)?\s*,(.*)\)", re.DOTALL)
 IMPL_MACRO = re.compile(r"\.\s*impl\s*\(\s*(?:TORCH_SELECTIVE_NAME\s*\(\s*)?(\w+)")
 KEY = re.compile(r"DispatchKey::(\w+)|\bk([A-Z]\w+)")
@@ -41,35 +45,45 @@ class Operator:
         return self.schema.op
 
 
-def match(sources: Iterable[tuple[str, Source]], extra: Iterable[Implementation] = ()) -> list[Operator]:
-    """The operators of a tree. A schema that torch would not parse is left to `check`."""
-    registered: list[tuple[Registration, Schema]] = []
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A schema that is registered somewhere: in C++ or in Python."""
+
+    location: Location
+    namespace: str | None
+    text: MappedText
+
+
+def match(
+    sources: Iterable[tuple[str, Source]], extra: Iterable[Implementation] = (), elsewhere: Iterable[Defined] = ()
+) -> list[Operator]:
+    """The operators of a tree, behind them those whose schema stands `elsewhere`. A schema that torch would not parse
+    is left to `check`."""
+    defined: list[Defined] = []
     bound: dict[str, list[Implementation]] = defaultdict(list)
     for implementation in extra:
         bound[implementation.op].append(implementation)
     for _, source in sources:
         for implementation in source.implementations:
             bound[implementation.op.strip()].append(implementation)
-        for registration in source.registrations:
-            try:
-                registered.append((registration, parse(registration.schema.text)))
-            except SchemaError:  # `check` tells of it
-                continue
+        defined += [Defined(r.location, r.namespace, r.schema) for r in source.registrations]
     found: list[Operator] = []
-    for registration, schema in registered:
-        namespace = schema.namespace or registration.namespace
+    for one in (*defined, *elsewhere):
+        try:
+            schema = parse(one.text.text)
+        except SchemaError:  # `check` tells of it
+            continue
+        namespace = schema.namespace or one.namespace
         same = [i for i in bound.get(schema.op, ()) if namespace is None or i.namespace in (None, namespace)]
-        near = nearby(same, registration.location.path)
+        near = nearby(same, one.location.path)
         fakes = tuple(i for i in near if i.key in ("Meta", "Fake"))
         rest = tuple(i for i in near if i not in fakes)
-        found.append(Operator(registration.location, namespace, schema, registration.schema, rest, fakes))
+        found.append(Operator(one.location, namespace, schema, one.text, rest, fakes))
     return found
 
 
 def nearby(found: list[Implementation], path: str) -> list[Implementation]:
     """Those in the smallest folder around the schema that holds a real one: trees keep copies of each other."""
-    from .infer import NOT_REAL
-
     folder = path.rpartition("/")[0]
     while True:
         inside = [i for i in found if i.location.path.startswith(folder.rstrip("/") + "/")]

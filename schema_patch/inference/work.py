@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from schema_patch.schemas.inferred import Inferred
 
@@ -24,8 +24,8 @@ RECURSION = 20_000
 _shared: list[tuple[Inference, Sequence[Operator]]] = []
 
 
-def operators_of(tree: Tree, index: Index) -> list[Operator]:
-    """Every operator that the tree registers, with its implementations."""
+def operators_of(tree: Tree, index: Index, elsewhere: Iterable[operators.Defined] = ()) -> list[Operator]:
+    """Every operator that the tree registers, with its implementations; last those whose schema stands elsewhere."""
     macros: dict[str, Macro] = {
         name: definitions[-1][1]
         for name, definitions in index.macros.items()
@@ -38,7 +38,8 @@ def operators_of(tree: Tree, index: Index) -> list[Operator]:
         for implementation in operators.through_macros(index.text(path).data, path, macros)
     ]
     names = (one for _, source in sources for one in source.unwritten)
-    return [*operators.match(sources, extra), *unwritten.operators(names, inference_of(index))]
+    inferred = unwritten.operators(names, inference_of(index))
+    return [*inferred, *operators.match(sources, extra, elsewhere)]
 
 
 def inference_of(index: Index) -> Inference:

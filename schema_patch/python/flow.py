@@ -12,17 +12,24 @@ from collections.abc import Mapping, Sequence
 
 from schema_patch.schemas.inferred import Answer, Kind
 
+from .modules import Module, Modules
 from .values import LIST, MEMORY, NOTHING, Flow, Found, Value, Values, names_of, parameters
 
 Writes = Mapping[str, Sequence[int]]  # operator -> positions of the arguments that it writes
 
 
-def answers(
-    function: ast.FunctionDef, path: str, functions: Mapping[str, ast.FunctionDef], known: Writes
+def read(
+    function: ast.FunctionDef,
+    path: str,
+    functions: Mapping[str, ast.FunctionDef],
+    known: Writes,
+    modules: Modules | None = None,
 ) -> tuple[dict[str, Answer], tuple[str, ...]]:
     """What happens to each parameter of a function, and what each returned value is: a parameter, "fresh" or
     "unknown"."""
-    read = _Flow(functions, known).of(function)
+    modules = modules or Modules()
+    module = Module(path, dict(functions), modules.at(path).imports)
+    read = _Flow(modules, known).of(module, function)
     effects, result = read.effects, dict[str, Answer]()
     for name in parameters(function):
         found = sorted(effects.get(name, ()), key=lambda item: item[1:])
@@ -55,20 +62,23 @@ def _returned(values: tuple[Value, ...], position: int) -> str:
 
 
 class _Flow(Flow):
-    """The functions of one file, each read once; recursion is cut."""
+    """The functions of a tree, each read once; recursion is cut."""
 
-    def __init__(self, functions: Mapping[str, ast.FunctionDef], known: Writes) -> None:
-        self.functions = functions
+    def __init__(self, modules: Modules, known: Writes) -> None:
+        self.modules = modules
         self.known = known
         self.done: dict[ast.FunctionDef, Found] = {}
 
-    def of(self, function: ast.FunctionDef) -> Found:
+    def of(self, module: Module, function: ast.FunctionDef) -> Found:
         if function not in self.done:
             self.done[function] = Found()
-            one = _Statements(self, function)
+            one = _Statements(self, module, function)
             one.run()
             self.done[function] = one.found
         return self.done[function]
+
+    def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
+        return self.modules.function(module, dotted) if dotted else None
 
 
 class _Statements(Values):

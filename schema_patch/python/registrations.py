@@ -15,6 +15,7 @@ from schema_patch.model import Location, Span
 from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import literals
+from .texts import Texts
 
 DECORATORS = frozenset({"custom_op", "triton_op", "register_custom_op"})
 FAKES = frozenset({"register_fake", "impl_abstract", "register_meta", "_register_fake", "register_abstract"})
@@ -56,6 +57,7 @@ class PySource:
     fakes: list[Fake] = field(default_factory=list)
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)  # by names that stand for one only
     decorated: dict[Location, ast.FunctionDef] = field(default_factory=dict)  # by the place of the decorator
+    untold: list[Location] = field(default_factory=list)  # registrations by a name that is computed
     perhaps: set[str] = field(default_factory=set)  # operators that may have a fake, registered by a computed name
     implemented: dict[str, str] = field(default_factory=dict)  # operator -> function, through lib.impl
 
@@ -84,12 +86,14 @@ class _Reader:
         for line in data.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
         self.libraries: dict[str, str] = {}  # variable -> namespace
+        self.texts = Texts(tree)
         self.computed = False  # whether a fake is registered by a name that is not written there
 
     def read(self) -> PySource:
         calls: list[ast.Call] = []
         methods: set[ast.AST] = set()
         twice: set[str] = set()
+        decorated: list[tuple[ast.expr, ast.FunctionDef]] = []
         for node in _walk(self.tree):
             if isinstance(node, ast.Call):
                 calls.append(node)
@@ -100,19 +104,25 @@ class _Reader:
                     twice.add(node.name)
                 elif node not in methods:
                     self.found.functions[node.name] = node
-                for decorator in node.decorator_list:
-                    self.decorated(decorator, node)
+                decorated += [(decorator, node) for decorator in node.decorator_list]
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 self.library(node)
         for name in twice:  # which of them a call means is not known
             del self.found.functions[name]
+        for decorator, function in decorated:
+            self.decorated(decorator, function)
+        ours = {decorator for decorator, _ in decorated}
         for node in calls:
-            self.call(node)
+            for _ in self.texts.turns(node):
+                self.call(node, alone=node not in ours)
             if FAKE_LIKE.search(_last(node.func)):
                 self.found.perhaps |= {text for item in node.args for text in _strings(item)}
         if self.computed:
             self.found.perhaps |= set(_strings(self.tree))
         return self.found
+
+    def constant(self, node: ast.expr) -> str | None:
+        return self.texts.of(node)
 
     def where(self, node: ast.expr | ast.stmt) -> Location:
         return Location(self.path, node.lineno, node.col_offset + 1)
@@ -120,7 +130,7 @@ class _Reader:
     def library(self, node: ast.Assign) -> None:
         call = node.value
         if isinstance(call, ast.Call) and _last(call.func) == "Library" and call.args:
-            namespace = _constant(call.args[0])
+            namespace = self.constant(call.args[0])
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     self.libraries[target.id] = namespace or ""
@@ -133,18 +143,23 @@ class _Reader:
             self.operator(decorator, function.name, name)
             self.found.decorated[self.where(decorator)] = function
         elif name in FAKES and decorator.args:
-            self.fake(_constant(decorator.args[0]), decorator, function)
+            self.fake(self.constant(decorator.args[0]), decorator, function)
         elif name == "impl" and len(decorator.args) >= 2:
-            arguments = [_constant(a) for a in decorator.args]
-            op = arguments[1] if arguments[0] is None else arguments[0]
+            arguments = [self.constant(a) for a in decorator.args]
+            namespace = self.libraries.get(
+                _last(decorator.args[0])
+            )  # `impl(lib, "op", "CPU")`, `impl("ns::op", "CPU")`
+            op = arguments[0] if namespace is None and arguments[0] else arguments[1]
+            op = f"{namespace}::{op}" if op and namespace and "::" not in op else op
             if any(a in ("Meta", "meta") for a in arguments):
                 self.fake(op, decorator, function)
             elif op:
                 self.found.implemented[op] = function.name
 
     def operator(self, call: ast.Call, function: str, kind: str) -> None:
-        name = _constant(call.args[0])
+        name = self.constant(call.args[0])
         if name is None:
+            self.found.untold.append(self.where(call))
             return
         mutates, span = self.mutates(call)
         if any(keyword.arg == "schema" for keyword in call.keywords):
@@ -158,7 +173,7 @@ class _Reader:
         if node is None:
             return (), None
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            names = [_constant(item) for item in node.elts]
+            names = [self.constant(item) for item in node.elts]
             return (tuple(n for n in names if n) if all(names) else None), self.span(node)
         if isinstance(node, ast.Dict) and not node.keys:  # `{}`: an empty set is meant
             return (), self.span(node)
@@ -168,23 +183,25 @@ class _Reader:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return Span(self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column)
 
-    def call(self, node: ast.Call) -> None:
+    def call(self, node: ast.Call, *, alone: bool) -> None:
         name = _last(node.func)
         if name in WRAPPERS:
             self.wrapper(node)
-        elif name in FAKES and node.args and (len(node.args) >= 2 or _constant(node.args[0]) is None):
-            self.fake(_constant(node.args[0]), node, self.found.functions.get(_last(node.args[-1])))
+        elif name in FAKES and node.args and alone:
+            function = self.found.functions.get(_last(node.args[-1])) if len(node.args) > 1 else None
+            self.fake(self.constant(node.args[0]), node, function)
         elif name == "define" and node.args:
             self.define(node)
-        elif name == "impl" and len(node.args) >= 2 and isinstance(node.func, ast.Attribute):
+        elif name == "impl" and alone and len(node.args) >= 2 and isinstance(node.func, ast.Attribute):
             self.impl(node)
 
     def wrapper(self, node: ast.Call) -> None:
         """vLLM's direct_register_custom_op(op_name, op_func, mutates_args, fake_impl, …)."""
         given = dict(zip(("op_name", "op_func", "mutates_args", "fake_impl"), node.args, strict=False))
         given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-        name = _constant(given["op_name"]) if "op_name" in given else None
+        name = self.constant(given["op_name"]) if "op_name" in given else None
         if name is None:
+            self.found.untold.append(self.where(node))
             return
         mutates, span = self.mutates(node, given.get("mutates_args"))
         if "mutates_args" not in given and node.keywords and all(keyword.arg for keyword in node.keywords):
@@ -196,18 +213,20 @@ class _Reader:
 
     def define(self, node: ast.Call) -> None:
         """`torch.library.define("ns::op", "(…) -> …")` and `lib.define("op(…) -> …")`."""
-        first = _constant(node.args[0])
+        first = self.constant(node.args[0])
         if first is None:
+            if isinstance(node.func, ast.Attribute) and _last(node.func.value) in (*self.libraries, "library", "lib"):
+                self.found.untold.append(self.where(node))
             return
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         namespace = self.libraries.get(_last(owner)) if owner is not None else None
         if "(" in first:
-            text = self.mapped(node.args[0], first, "")
+            text = self.mapped(self.texts.meant(node.args[0]), first, "")
             name = first.split("(")[0].strip()
             full = f"{namespace}::{name}" if namespace else name
-        elif len(node.args) > 1 and (second := _constant(node.args[1])) is not None and "(" in second:
+        elif len(node.args) > 1 and (second := self.constant(node.args[1])) is not None and "(" in second:
             full = first
-            text = self.mapped(node.args[1], second, first)
+            text = self.mapped(self.texts.meant(node.args[1]), second, first)
         else:
             return
         self.found.operators.append(PyOperator(full, self.where(node), "", (), text, "define"))
@@ -222,14 +241,14 @@ class _Reader:
         return MappedText(name + text, (*[Span(where.start, where.start)] * len(name), *found.spans))
 
     def impl(self, node: ast.Call) -> None:
-        arguments = [_constant(a) for a in node.args]
+        arguments = [self.constant(a) for a in node.args]
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         namespace = self.libraries.get(_last(owner), "") if owner is not None else ""
-        op, function = arguments[0], _last(node.args[1])
+        op, function = arguments[0], _last(self.texts.meant(node.args[1]))
         if op is None:
             return
         full = op if "::" in op or not namespace else f"{namespace}::{op}"
-        keys = [a for a in arguments[2:] if a] + [str(_constant(k.value)) for k in node.keywords]
+        keys = [a for a in arguments[2:] if a] + [str(self.constant(k.value)) for k in node.keywords]
         if "Meta" in keys:
             self.fake(full, node, self.found.functions.get(function))
         elif function:
@@ -279,15 +298,3 @@ def _strings(tree: ast.AST) -> Iterator[str]:
 def _last(node: ast.expr | None) -> str:
     """The last name of `a.b.c`."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _constant(node: ast.expr) -> str | None:
-    """A string that is written as one, pieces joined; `ns::op` for torch.ops.ns.op."""
-    if isinstance(node, ast.Attribute) and (path := ast.unparse(node)).startswith("torch.ops."):
-        return "::".join(path.split(".")[2:4])
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _constant(node.left), _constant(node.right)
-        return left + right if left is not None and right is not None else None
-    return None

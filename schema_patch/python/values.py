@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .modules import Module
+
 VIEWS = frozenset(
     "view unsqueeze squeeze select narrow transpose t permute expand expand_as as_strided detach flatten_view "
     "view_as unflatten swapaxes movedim unbind chunk split T mT data real diagonal unfold view_as_real "
@@ -49,12 +51,15 @@ class Found:
 
 
 class Flow:
-    """The functions of a file, and what is known of operators."""
+    """The functions of a tree, and what is known of operators."""
 
-    functions: Mapping[str, ast.FunctionDef]
     known: Mapping[str, Sequence[int]]
 
-    def of(self, function: ast.FunctionDef) -> Found:
+    def of(self, module: Module, function: ast.FunctionDef) -> Found:
+        raise NotImplementedError
+
+    def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
+        """The function of another file that a name means."""
         raise NotImplementedError
 
 
@@ -91,8 +96,9 @@ def _given(argument: ast.arg, triton: bool) -> Value:
 class Values:
     """Expressions of one function."""
 
-    def __init__(self, flow: Flow, function: ast.FunctionDef) -> None:
+    def __init__(self, flow: Flow, module: Module, function: ast.FunctionDef) -> None:
         self.flow = flow
+        self.module = module
         self.function = function
         self.triton = any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
         self.names: dict[str, Value] = {a.arg: _given(a, self.triton) for a in _arguments(function)}
@@ -240,7 +246,7 @@ class Values:
         named = [(keyword.arg or "", self.value(keyword.value)) for keyword in node.keywords]
         if isinstance(function, ast.Subscript):  # kernel[grid](…)
             self.value(function.slice)
-            return self.local(_kernel(function.value), values, named, line)
+            return self.local(_kernel(function.value), values, named, line, _dotted(function.value))
         dotted, name = _dotted(function), _last(function)
         base = self.value(function.value) if isinstance(function, ast.Attribute) else NOTHING
         if self.triton and STORES.fullmatch(name):
@@ -253,8 +259,10 @@ class Values:
             return self.method(name, base, named, line)
         elif isinstance(function, ast.Attribute) and _in_place(name) and not dotted.startswith(MODULES):
             return NOTHING  # a method of a tensor that was made here: it reads its arguments
-        elif dotted == name and (name in self.local_functions or name in self.flow.functions):
+        elif dotted == name and (name in self.local_functions or name in self.module.functions):
             return self.local(name, values, named, line)
+        elif found := self.flow.elsewhere(self.module, dotted):
+            return self.called(*found, values, named, line)
         elif dotted.startswith(NOT_PURE) or (dotted.split(".")[0] not in PURE and not dotted.startswith("tl.")):
             given = frozenset().union(*values, *(value for _, value in named))
             self.effect("unknown", given, line, f"passed to {dotted or 'a call'}")
@@ -306,19 +314,36 @@ class Values:
         for _, value in named if writes != () else ():
             self.effect("unknown", value, line, f"passed to {dotted}")
 
-    def local(self, name: str, values: Sequence[Value], named: Sequence[tuple[str, Value]], line: int) -> Value:
-        """A function or Triton kernel of this file."""
-        target = self.local_functions.get(name) or self.flow.functions.get(name)
-        if target is None:
-            what = f"passed to {name or 'a kernel'}, not in this file"
-            self.effect("unknown", frozenset().union(*values, *(value for _, value in named)), line, what)
-            return NOTHING
-        found = self.flow.of(target)
+    def local(
+        self, name: str, values: Sequence[Value], named: Sequence[tuple[str, Value]], line: int, dotted: str = ""
+    ) -> Value:
+        """A function or Triton kernel of this file, or of one that it imports from."""
+        target = self.local_functions.get(name) or self.module.functions.get(name)
+        if target is not None:
+            return self.called(self.module, target, values, named, line)
+        found = self.flow.elsewhere(self.module, dotted or name)
+        if found:
+            return self.called(*found, values, named, line)
+        what = f"passed to {name or 'a kernel'}, not followed"
+        self.effect("unknown", frozenset().union(*values, *(value for _, value in named)), line, what)
+        return NOTHING
+
+    def called(
+        self,
+        module: Module,
+        target: ast.FunctionDef,
+        values: Sequence[Value],
+        named: Sequence[tuple[str, Value]],
+        line: int,
+    ) -> Value:
+        """What a function does with these arguments."""
+        found = self.flow.of(module, target)
         given = dict(zip(parameters(target), values, strict=False)) | dict(named)
         for parameter, value in given.items():
             for kind, at, why in found.effects.get(parameter, ()):
+                place = at if module is self.module else line  # in this file
                 if kind == "written":
-                    self.write(value, at)
+                    self.write(value, place)
                 else:
                     self.effect(kind, value, line, why)
         returned = ((given.get(parameter, NOTHING), what) for parameter, what in found.returned)

@@ -122,7 +122,7 @@ def examine(file: SourceFile, table: Table) -> Unit:
     told = (unmapped(problem, table) for problem in source.problems if not problem.fatal)
     findings += [finding for finding in told if finding]
     read = {span.start for registration in source.registrations for span in registration.schema.spans}
-    known = {finding.location for finding in findings}
+    known = {finding.location for finding in findings if finding.severity is Severity.ERROR}
     for at, op in strays.left_over(texts, read, source.inert):
         where = _location(file, at)
         if not any(place.line == where.line for place in known):

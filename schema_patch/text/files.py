@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 import tempfile
@@ -111,11 +112,12 @@ def replace(file: SourceFile, data: bytes) -> None:
 
 
 def write(target: Path, data: bytes, name: str | None = None) -> None:
-    """Writes a file whole or not at all: a temporary file beside it, fsync, rename. The mode is kept."""
+    """Writes a file whole or not at all: a temporary file beside it, fsync, rename. Mode and owner are kept."""
     name = name or str(target)
     temporary = None
     try:
-        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o644
+        before = target.stat() if target.exists() else None
+        mode = stat.S_IMODE(before.st_mode) if before else 0o644
         if target.exists() and not os.access(target, os.W_OK):
             raise ToolError("cannot write: the file is read-only", name)
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
@@ -123,6 +125,9 @@ def write(target: Path, data: bytes, name: str | None = None) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+        made = os.stat(temporary)
+        if before and (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+            os.chown(temporary, before.st_uid, before.st_gid)  # it stays whose it was
         os.chmod(temporary, mode)
         os.replace(temporary, target)
         temporary = None
@@ -132,6 +137,13 @@ def write(target: Path, data: bytes, name: str | None = None) -> None:
         if temporary:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+def sweep(target: Path) -> None:
+    """Removes what a killed process left of its temporary files beside a file."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.????????.tmp"):
+        with suppress(OSError):
+            left.unlink()
 
 
 def _raise(error: OSError) -> None:

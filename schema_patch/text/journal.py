@@ -68,6 +68,7 @@ class Journal:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         except OSError as error:
             raise ToolError(f"cannot lock: {error.strerror}", str(self.root)) from error
+        files.sweep(self.file)  # no other process writes it now
         try:
             self.entries = _read(self.file)
             for nested in sorted(self.root.rglob(NAME)):
@@ -122,6 +123,8 @@ class Journal:
         errors: list[ToolError] = []
         kept: list[Entry] = []
         stuck: set[str] = set()
+        for path in {entry.path for entry in self.entries}:
+            files.sweep((self.root / path).resolve())
         for entry in reversed(self.entries):
             target = (self.root / entry.path).resolve()
             if entry.path in stuck or (target != within and within not in target.parents):

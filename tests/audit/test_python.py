@@ -80,7 +80,7 @@ def test_what_a_function_writes(body: str) -> None:
     """).replace("BODY", body)
     source = registrations.read(code.encode(), "ops.py")
     assert source
-    found = flow.answers(source.functions["op"], "ops.py", source.functions, {"lib::kernel": (1,)})
+    found = flow.read(source.functions["op"], "ops.py", source.functions, {"lib::kernel": (1,)})[0]
     assert {name for name, answer in found.items() if answer.kind.value == "written"} == ({BODIES[body]} - {""})
 
 

@@ -74,6 +74,7 @@ class State:
     classes: dict[Root, str] = field(default_factory=dict)  # of local objects
     by_value: set[Parameter] = field(default_factory=set)  # parameters whose own fields are the callee's
     count: int = 0
+    assigned: dict[Root, int] = field(default_factory=dict)  # how often each variable was
     inside: dict[Root, set[Path]] = field(default_factory=dict)  # the paths at which an object ever held something
     tensors: set[Parameter] = field(default_factory=set)  # parameters that are tensors, optional ones or lists of them
     absent: frozenset[Parameter] = frozenset()  # optional parameters that are empty here: nothing happens to them
@@ -201,6 +202,7 @@ class State:
 
     def assign(self, variable: Variable, value: Value, chain: Chain) -> None:
         """`variable = value`."""
+        self.assigned[variable.root] = self.assigned.get(variable.root, 0) + 1
         if variable.reference is not None:
             self.store(variable.reference, value, chain)
             if variable.handle:

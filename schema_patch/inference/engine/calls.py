@@ -149,15 +149,22 @@ class Calls:
             return NOTHING
         if name[:1].isupper() and not name.isupper() and "_" not in name:  # a class of which nothing is known,
             if library:  # or a function of a library, which may do anything
-                calling.escape_all(values, node, f"passed to {name}, not in this tree")
+                calling.escape_all(values, node, f"passed to {name}, {self.where(name)}")
             calling.run_functors(values, node)
             return union(values)
         declared = [read_parameters(p) for p in self.frame.index.prototypes.get(name, ())]
         fitting = [p for p in declared if len(p) == len(values)]
-        where = "declared, but not defined in this tree" if fitting else "not in this tree"
+        where = self.where(name, declared=bool(fitting))
         for number, value in enumerate(values):
             if fitting and all(p[number].const and "*" in p[number].type for p in fitting):
                 self.state.read_data(value)
             else:
                 calling.escape(value, node, f"passed to {name}, {where}")
         return self.lambdas.results_of(union(values))
+
+    def where(self, name: str, *, declared: bool = False) -> str:
+        """Why nothing is known of a function: it stands nowhere here, or its definitions do not fit this call."""
+        index = self.frame.index
+        if name in index.functions or name in index.stubs:
+            return "not followed"
+        return "declared, but not defined in this tree" if declared else "not in this tree"

@@ -336,6 +336,8 @@ class Evaluator:
             self.state.store(self.places(argument), NOTHING, self.frame.here(node))
         elif argument is not None:
             variable = self.state.find(self.frame.text(argument))
+            if variable:
+                self.state.assigned[variable.root] = self.state.assigned.get(variable.root, 0) + 1
             if variable and variable.reference is not None:
                 self.state.store(variable.reference, NOTHING, self.frame.here(node))
         return value

@@ -134,7 +134,7 @@ class Flow:
         if not text or re.search(r"[(.\[]|->", ASKS.sub("", text)):
             return (), False
         found = [variable for name in sorted(set(NAME.findall(text))) if (variable := self.state.find(name))]
-        return (text, *((v.root, self.state.heap.get((v.root, ()))) for v in found)), turned
+        return (text, *((v.root, self.state.assigned.get(v.root)) for v in found)), turned
 
     def loop(self, *nodes: Node | None) -> None:
         self.looping += 1

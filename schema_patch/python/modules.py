@@ -1,0 +1,107 @@
+"""The Python files of a tree as modules whose functions call each other: what an imported name means.
+
+Knows how an import names a file beside or below others; knows no sys.path, and runs nothing. A file is parsed when it
+is first asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+LARGEST = 2_000_000  # bytes of a module that is looked into
+DEEPEST = 5  # imports of imports
+
+
+@dataclass(eq=False)
+class Module:
+    """One file: its functions, by names that stand for one only, and its imports: dots in front, and the name."""
+
+    path: str
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    imports: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+
+class Modules:
+    """Looks up functions across the files of a tree."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._paths: dict[str, list[str]] = {}  # by the last part of the module's name
+        for path in paths:
+            self._paths.setdefault((_parts(path) or ("",))[-1], []).append(path)
+        self._known: dict[str, Module] = {}
+
+    def at(self, path: str, tree: ast.Module | None = None) -> Module:
+        """The module of a file; empty where it cannot be read."""
+        if path not in self._known:
+            made = self._known[path] = Module(path)
+            for node in ast.walk(tree or _parsed(path)):
+                _note(node, made)
+            for name in [name for name, function in made.functions.items() if function is None]:
+                del made.functions[name]
+        return self._known[path]
+
+    def function(self, module: Module, dotted: str, depth: int = 0) -> tuple[Module, ast.FunctionDef] | None:
+        """The function of another file that a name of this one means, through imports of imports."""
+        first, _, rest = dotted.partition(".")
+        if first not in module.imports or depth > DEEPEST:
+            return None
+        level, target = module.imports[first]
+        *parts, name = f"{target}.{rest}".strip(".").split(".")
+        for path in self._files(parts, level, module.path):
+            other = self.at(path)
+            function = other.functions.get(name)
+            if function is not None:
+                return other, function
+            found = self.function(other, name, depth + 1)
+            if found:
+                return found
+        return None
+
+    def _files(self, parts: list[str], level: int, importer: str) -> list[str]:
+        """The files that may be this module, those nearest to the importer first; `level`: dots in front."""
+        if level:
+            package = list(os.path.normpath(importer).split(os.sep))
+            parts = package[: max(len(package) - level, 0)] + parts
+        if not parts:
+            return []
+        found = [path for path in self._paths.get(parts[-1], ()) if _ends(_parts(path), parts, whole=bool(level))]
+        mine = os.path.normpath(importer).split(os.sep)
+        return sorted(found, key=lambda path: (-_shared(mine, os.path.normpath(path).split(os.sep)), path))[:3]
+
+
+def _note(node: ast.AST, made: Module) -> None:
+    if isinstance(node, ast.FunctionDef):
+        made.functions[node.name] = None if node.name in made.functions else node  # type: ignore[assignment]
+    elif isinstance(node, ast.Import):
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            made.imports[name] = 0, alias.name if alias.asname else name
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            made.imports[alias.asname or alias.name] = node.level, f"{node.module or ''}.{alias.name}"
+
+
+def _parsed(path: str) -> ast.Module:
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(LARGEST + 1)
+        return ast.parse(data if len(data) <= LARGEST else b"")
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """a/b/c.py -> a, b, c; a/b/__init__.py -> a, b."""
+    parts = os.path.normpath(path).removesuffix(".py").split(os.sep)
+    return tuple(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _ends(parts: tuple[str, ...], wanted: list[str], *, whole: bool) -> bool:
+    return parts == tuple(wanted) if whole else parts[-len(wanted) :] == tuple(wanted)
+
+
+def _shared(first: list[str], second: list[str]) -> int:
+    return next((n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))

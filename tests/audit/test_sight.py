@@ -1,0 +1,136 @@
+"""Ways to register, to call and to lay out sources that an audit follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trees
+from test_wrong_answers import verdicts
+
+SCALE = "void scale(const at::Tensor& x, at::Tensor& out) { out.copy_(x * 2); }\n"
+DEFINED = 'TORCH_LIBRARY(lib, m) { m.def("scale(Tensor x, Tensor out) -> ()"); }\n'
+FORMS = {
+    "composite explicit": SCALE
+    + DEFINED
+    + 'TORCH_LIBRARY_IMPL(lib, CompositeExplicitAutograd, m) { m.impl("scale", &scale); }',
+    "composite implicit": SCALE
+    + DEFINED
+    + 'TORCH_LIBRARY_IMPL(lib, CompositeImplicitAutograd, m) { m.impl("scale", &scale); }',
+    "a helper with a space": SCALE
+    + DEFINED
+    + 'void add(torch::Library &m) { m.impl("scale", &scale); }\nTORCH_LIBRARY_IMPL(lib, CPU, m) { add(m); }',
+    "a wrapping template": "template <auto F, class R, class... A> R box(A... a) { return F(a...); }\n"
+    + SCALE
+    + DEFINED
+    + 'TORCH_LIBRARY_IMPL(lib, CPU, m) { m.impl("scale", box<&scale, void, const at::Tensor&, at::Tensor&>); }',
+    "a wrapping template from elsewhere": SCALE
+    + DEFINED
+    + 'TORCH_LIBRARY_IMPL(lib, CPU, m) { m.impl("scale", to_torch_op<&scale>); }',
+    "a stub": "DECLARE_DISPATCH(scale_fn, scale_stub);\nDEFINE_DISPATCH(scale_stub);\n"
+    "static void scale_kernel(const at::Tensor& x, at::Tensor& out) { out.copy_(x * 2); }\n"
+    "REGISTER_DISPATCH(scale_stub, &scale_kernel);\n"
+    "void scale(const at::Tensor& x, at::Tensor& out) { scale_stub(at::kCPU, x, out); }\n"
+    + DEFINED
+    + 'TORCH_LIBRARY_IMPL(lib, CPU, m) { m.impl("scale", &scale); }',
+    "a boxed function": "using torch::stable::Tensor;\nvoid scale(Tensor x, Tensor out) { torch::stable::fill_(out, 2.0); }\n"
+    "void boxed(StableIValue* stack, uint64_t n, uint64_t m) {\n"
+    "  auto x = torch::stable::detail::to<Tensor>(stack[0]);\n  scale(x, to<Tensor>(stack[1]));\n}\n"
+    'STABLE_TORCH_LIBRARY(lib, m) { m.def("scale(Tensor x, Tensor out) -> ()"); }\n'
+    'STABLE_TORCH_LIBRARY_IMPL(lib, CUDA, m) { m.impl("scale", &boxed); }',
+    "a namespace closed in both branches": "namespace n {\n#if OLD\n}\nvoid scale(const at::Tensor& x, at::Tensor& o) {}\n"
+    "#else\nvoid put(at::Tensor r, at::Tensor a) { r.copy_(a); }\n}\n"
+    "void scale(const at::Tensor& x, at::Tensor& o) { n::put(o, x); }\n#endif\n"
+    + DEFINED
+    + 'TORCH_LIBRARY_IMPL(lib, CPU, m) { m.impl("scale", &scale); }',
+    "a schema that is a constant": SCALE
+    + 'static const std::string kArgs = std::string("(Tensor x") + ", Tensor out)";\n'
+    'TORCH_LIBRARY(lib, m) { m.def("scale" + kArgs + " -> ()", &scale); }',
+    "a schema that is a macro": SCALE
+    + '#define SCHEMA "scale(Tensor x, " \\\n  "Tensor out) -> ()"\nTORCH_LIBRARY(lib, m) { m.def(SCHEMA, &scale); }',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_write_is_seen(tmp_path: Path, form: str) -> None:
+    assert verdicts(tmp_path, op_cpp="#include <torch/library.h>\n" + FORMS[form])["scale"] == "wrong"
+
+
+UNTOLD = ["kSchema", "cfg.schema", "schemas[0]", "made()", "std::string(name) + rest", "twice"]
+
+
+@pytest.mark.parametrize("expression", UNTOLD)
+def test_a_schema_that_is_not_followed_is_told(tmp_path: Path, expression: str) -> None:
+    code = 'std::string twice = "a"; void f() { twice += "b"; }\n'
+    code += f"TORCH_LIBRARY(lib, m) {{ for (auto& cfg : all) m.def({expression}); }}"
+    trees.write(tmp_path, op_cpp=code)
+    from test_wrong_answers import audited
+
+    assert [finding.code for finding in audited(tmp_path).findings] == ["SP002"]
+
+
+BODY = "(x: torch.Tensor, out: torch.Tensor) -> None:\n    out.copy_(x)\n"
+NAMES = {
+    'f"{LIBRARY}::op"': "op",
+    'LIBRARY + "::op"': "op",
+    'prefixed("op")': "op",
+    'prefixed(name="op")': "op",
+    "FULL": "op",
+}
+HEAD = (
+    'import torch\nLIBRARY = "lib"\nFULL = f"{LIBRARY}::op"\ndef prefixed(name):\n    "Adds it."\n'
+    '    return f"lib::{name}"\n'
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_python_operator_whose_name_is_put_together(tmp_path: Path, name: str) -> None:
+    code = f"{HEAD}@torch.library.custom_op({name}, mutates_args=())\ndef op{BODY}"
+    assert verdicts(tmp_path, ops_py=code) == {"op": "wrong"}
+
+
+def test_a_python_operator_whose_name_is_computed_is_told(tmp_path: Path) -> None:
+    from test_wrong_answers import audited
+
+    trees.write(tmp_path, ops_py=f"{HEAD}@torch.library.custom_op(names[0], mutates_args=())\ndef op{BODY}")
+    assert [(f.code, f.location.line) for f in audited(tmp_path).findings] == [("SP002", 7)]
+
+
+LIBRARY = (
+    "import torch\nfrom torch.library import Library, impl\n"
+    'lib = Library("lib", "DEF")\nlib.define("op(Tensor x, Tensor out) -> ()")\n'
+)
+IMPLEMENTED = {
+    "impl of torch.library": '@torch.library.impl(lib, "op", "CPU")\ndef op(x, out):\n    out.copy_(x)\n',
+    "impl by itself": '@impl(lib, "op", "CompositeExplicitAutograd")\ndef other(x, out):\n    out.copy_(x)\n',
+    "impl by the full name": '@torch.library.impl("lib::op", "CPU")\ndef op(x, out):\n    out.copy_(x)\n',
+    "in a loop": 'def f(x, out):\n    out.copy_(x)\nfor n, g in (("op", f),):\n    lib.impl(n, g, "CPU")\n',
+}
+
+
+@pytest.mark.parametrize("form", IMPLEMENTED)
+def test_the_function_of_a_defined_operator(tmp_path: Path, form: str) -> None:
+    assert verdicts(tmp_path, ops_py=LIBRARY + IMPLEMENTED[form]) == {"op": "wrong"}
+
+
+def test_a_schema_in_python_of_a_kernel_in_cpp(tmp_path: Path) -> None:
+    cpp = SCALE.replace("scale(", "op(") + 'TORCH_LIBRARY_IMPL(lib, CPU, m) { m.impl("lib::op", &op); }'
+    assert verdicts(tmp_path, ops_py=LIBRARY, op_cpp=cpp) == {"op": "wrong"}
+
+
+CALLERS = {
+    "from helper import store": "store(x, out)",
+    "import helper": "helper.store(x, out)",
+    "import helper as h": "h.store(x, out)",
+    "from .helper import store as put": "put(x, out)",
+    "from again import store": "store(x, out)",
+}
+
+
+@pytest.mark.parametrize("line", CALLERS)
+def test_a_write_in_another_module(tmp_path: Path, line: str) -> None:
+    code = f'import torch\n{line}\n@torch.library.custom_op("lib::op", mutates_args=())\n'
+    code += f"def op(x: torch.Tensor, out: torch.Tensor) -> None:\n    {CALLERS[line]}\n"
+    (tmp_path / "again.py").write_text("from helper import store\n")
+    files = {"ops_py": code, "helper_py": "def store(x, out):\n    out.copy_(x)\n"}
+    assert verdicts(tmp_path, **files) == {"op": "wrong"}

@@ -1,0 +1,138 @@
+"""What people do with trees: diffs for every spelling of a path, killed runs, huge files, dead branches."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schema_patch.commands import main
+from schema_patch.cpp import regions, registrations
+from schema_patch.schemas import table
+from schema_patch.source import patch
+from schema_patch.text import files, journal
+from schema_patch.text.diff import quoted
+from schema_patch.text.files import SourceFile
+
+WRONG = '  m.def("esimd_rms_norm(Tensor input, Tensor output, Tensor weight, float eps) -> Tensor");\n'
+SOURCE = f"#include <torch/library.h>\nTORCH_LIBRARY(custom_esimd_kernels_vllm, m) {{\n{WRONG}}}\n"
+NAMES = ["a.cpp", "with space.cpp", "line\nbreak.cpp", 'quo"te.cpp', "back\\slash.cpp", "tab\there.cpp", "ü.cpp"]
+
+
+@pytest.mark.parametrize("tool", [["git", "apply"], ["patch", "-p1", "-s"]])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_diff_applies_where_it_was_made(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    name: str,
+    tool: list[str],
+) -> None:
+    if not shutil.which(tool[0]):
+        pytest.fail(f"this test needs {tool[0]}")
+    folder = tmp_path / "tree"
+    (folder / "csrc").mkdir(parents=True)
+    (folder / "csrc" / name).write_text(SOURCE)
+    for path, where in ((".", folder), ("csrc", folder), (str(folder), folder), (str(folder), tmp_path / "tree/csrc")):
+        monkeypatch.chdir(where)
+        main.main(["apply", "--diff", path])
+        diff = capfdbinary.readouterr().out
+        assert diff.startswith(b"--- ")
+        monkeypatch.chdir(where if where == folder else folder)
+        if where != folder:  # the tree lies above: names are those within it
+            assert b"csrc" in diff.split(b"\n")[0] or where.name == "csrc"
+            monkeypatch.chdir(where)
+        subprocess.run(tool, input=diff, check=True, env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)})
+        changed = (folder / "csrc" / name).read_text()
+        assert "Tensor(a!) output" in changed
+        (folder / "csrc" / name).write_text(SOURCE)
+
+
+def test_a_tree_elsewhere_is_named_from_its_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "tree" / "a.cpp").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path / "other")
+    for path in ("../tree", str(tmp_path / "tree"), "../tree/a.cpp"):
+        main.main(["apply", "--diff", path])
+        assert capfdbinary.readouterr().out.startswith(b"--- a/a.cpp\n+++ b/a.cpp\n")
+
+
+def test_names_are_quoted_as_git_does() -> None:
+    assert quoted(b"a/b.cpp") == b"a/b.cpp"
+    assert quoted(b"a/b c.cpp") == b"a/b c.cpp\t"
+    assert quoted(b'a/"\n\x01\\') == b'"a/\\"\\n\\001\\\\"'
+
+
+def test_a_killed_run_leaves_nothing_behind_a_revert(tmp_path: Path) -> None:
+    path = tmp_path / "a.cpp"
+    path.write_text(SOURCE)
+    assert main.main(["apply", str(tmp_path)]) == 0
+    left = [tmp_path / ".a.cpp.abcd1234.tmp", tmp_path / f".{journal.NAME}.abcd1234.tmp"]
+    mine = tmp_path / ".a.cpp.notes.tmp"
+    for file in (*left, mine):
+        file.write_text("x")
+    assert main.main(["revert", str(tmp_path)]) == 0
+    assert path.read_text() == SOURCE
+    assert sorted(tmp_path.iterdir()) == sorted([path, mine])
+
+
+def test_revert_takes_what_apply_took(tmp_path: Path) -> None:
+    paths = [tmp_path / "one.cpp", tmp_path / "two" / "a.cpp"]
+    paths[1].parent.mkdir()
+    for path in paths:
+        path.write_text(SOURCE)
+    assert main.main(["apply", *map(str, paths)]) == 0
+    assert main.main(["revert", *map(str, paths)]) == 0
+    assert [path.read_text() for path in paths] == [SOURCE, SOURCE]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_the_owner_stays(tmp_path: Path) -> None:
+    path = tmp_path / "a.cpp"
+    path.write_text("x")
+    os.chown(path, 1234, 4321)
+    files.write(path, b"y")
+    assert (path.read_bytes(), path.stat().st_uid, path.stat().st_gid) == (b"y", 1234, 4321)
+
+
+DEAD = f"""#include <torch/library.h>
+#if 0
+TORCH_LIBRARY(old, m) {{ m.def("cut(Tensor x"
+# if 1
+#endif
+#elif X
+#endif
+#if 0 // not now
+TORCH_LIBRARY(custom_esimd_kernels_vllm, m) {{ {WRONG} }}
+#else
+TORCH_LIBRARY(custom_esimd_kernels_vllm, m) {{
+  m.def("esimd_gemv_fp16(Tensor input, Tensor weight, Tensor(a!) output) -> ()");
+}}
+#endif
+"""
+
+
+def test_what_the_preprocessor_takes_away_is_not_read() -> None:
+    unit = patch.examine(SourceFile("a.cpp", Path("a.cpp"), DEAD.encode()), table.load())
+    assert [operator.schema.op for operator in unit.operators] == ["esimd_gemv_fp16"]
+    assert (unit.errors, unit.findings) == ((), ())
+
+
+def test_a_huge_file_is_parsed_where_it_registers() -> None:
+    filler = b"static int f(int x) { int a[] = {" + b"1, 2, 3, " * 3000 + b"}; return a[x]; }\n"
+    data = filler * (regions.LARGE // len(filler) + 1) + SOURCE.encode() + filler
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    source = registrations.read(data, "a.cpp")
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    (registration,) = source.registrations
+    at = registration.schema.spans[0].start
+    assert data[at:].startswith(b"esimd_rms_norm(")
+    assert data[: source.prologue_end].rstrip().endswith(b"#include <torch/library.h>")
+    assert grown < 20 * len(data)

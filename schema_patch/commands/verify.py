@@ -47,9 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True, help="With --parity: where to run."
 )
-@click.option(
-    "--load", is_flag=True, help="Also let torch load each library, in a child process, and compare its registry."
-)
+@click.option("--load", is_flag=True, help="Also let torch load each library, in a child process, and compare its registry.")
 @click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
 @click.option("--github", is_flag=True, help="Also print findings as annotations for GitHub Actions.")
 @click.option("--output", "-o", metavar="FILE", help="Write the report here, and a text to stdout.")

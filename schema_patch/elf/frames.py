@@ -90,3 +90,5 @@ class _Starts:
 
     def __getitem__(self, index: int) -> int:
         return self.functions.address + self.functions._row(index)[0]
+
+

@@ -258,9 +258,7 @@ def _required(name: str, rows: Sequence[_Row], libraries: int, where: str) -> It
     copies = [row for row in rows if row.op == op and (not namespace or row.namespace in ("", namespace))]
     for row in copies:
         if namespace and not row.namespace:
-            yield Finding(
-                "SP203", row.where, op, f"required in {namespace}, in a namespace that is not known: {_message(row)}"
-            )
+            yield Finding("SP203", row.where, op, f"required in {namespace}, in a namespace that is not known: {_message(row)}")
         verdict = row.judgement.verdict
         if verdict not in GOOD:
             yield Finding("SP203", row.where, op, f"required to be right, is {verdict.value}: {_message(row)}")

@@ -15,9 +15,7 @@ from .run import Follower, never_returns
 Do = Callable[[Follower, int], bool]
 STRING = re.compile(r"_ZN(?P<const>K?)St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE(?P<what>\w+)")
 TORCH = re.compile(r"_ZN[KRO]*(2at|3c10|5torch|6caffe2)")
-QUIET = re.compile(
-    r"_Zd[la]Pv|_ZNSaIcE|_ZNSt(9|15__)new_allocatorIcE|free$|__cxa_(guard_release|begin_catch|end_catch|free_exception)|_ITM_|_ZNSt8ios_base4Init"
-)
+QUIET = re.compile(r"_Zd[la]Pv|_ZNSaIcE|_ZNSt(9|15__)new_allocatorIcE|free$|__cxa_(guard_release|begin_catch|end_catch|free_exception)|_ITM_|_ZNSt8ios_base4Init")
 INTELS = re.compile(r"^_intel_fast_|^__intel_(sse2|ssse3|sse4|avx)_(rep_)?")
 ALLOCATES = re.compile(r"_Zn[wa]m|malloc$|__cxa_allocate_exception$")
 LONGEST = 1 << 16  # of a text that is followed
@@ -110,9 +108,7 @@ class Imports:
             return _gives_first
         if name.startswith("_ZN5torch11CppFunctionC"):
             return _makes_foreign
-        if name.startswith(
-            ("_ZN5torch11CppFunctionD", "aoti_torch_", "torch_library_impl", "_ZN3c1014FunctionSchemaD")
-        ):
+        if name.startswith(("_ZN5torch11CppFunctionD", "aoti_torch_", "torch_library_impl", "_ZN3c1014FunctionSchemaD")):
             return _quiet
         return None
 
@@ -357,9 +353,7 @@ def _other(f: Follower) -> list[Item] | None:
 
 def _part(f: Follower) -> list[Item] | None:
     whole, start, size = _string(f, f.argument(1)), f.argument(2), f.argument(3)
-    return (
-        whole[start : start + size] if whole is not None and isinstance(start, int) and isinstance(size, int) else None
-    )
+    return whole[start : start + size] if whole is not None and isinstance(start, int) and isinstance(size, int) else None
 
 
 def _repeated(f: Follower) -> list[Item] | None:

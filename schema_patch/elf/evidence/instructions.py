@@ -275,11 +275,7 @@ def _shift(how: Callable[[int, int, int], int]) -> Make:
     """`how` is given the number, the count, and the bits of the operand."""
 
     def make(instruction: Instruction) -> Act | None:
-        get, count, put = (
-            operands.getter(instruction, 0),
-            operands.getter(instruction, 1),
-            operands.setter(instruction, 0),
-        )
+        get, count, put = operands.getter(instruction, 0), operands.getter(instruction, 1), operands.setter(instruction, 0)
         if not get or not count or not put:
             return None
         bits = 8 * operands.size_of(instruction, 0)
@@ -582,9 +578,7 @@ def _repeated(size: int, *, moves: bool) -> Make:
                 r.general[1], r.general[6], r.general[7] = 0, mixed(source), mixed(target)
                 return
             if moves:
-                parts = (
-                    m.bytes(source, size * count) if isinstance(source, int) else [source and FOREIGN] * size * count
-                )
+                parts = m.bytes(source, size * count) if isinstance(source, int) else [source and FOREIGN] * size * count
                 r.general[6] = source + size * count if isinstance(source, int) else source
             else:
                 what = r.general[0]

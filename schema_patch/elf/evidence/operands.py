@@ -166,11 +166,7 @@ def put_words(instruction: Instruction, index: int, *, clears: bool) -> Callable
                     if start >= (0x5 << 44):
                         m.put_bytes(start + 8 * n, items(word))
                 else:
-                    m.store(
-                        start + 8 * n if isinstance(start, int) else start,
-                        8,
-                        word if not isinstance(word, tuple) else None,
-                    )
+                    m.store(start + 8 * n if isinstance(start, int) else start, 8, word if not isinstance(word, tuple) else None)
 
         return store
     number = vector(instruction.op_register(index))

@@ -160,9 +160,7 @@ class _Search:
             depending = {entry for entry in pending if self.results[entry].depends}
             callers = self._callers(inner | depending)
             self.superseded |= {entry for entry in depending if callers[entry]}
-            pending = self.around(
-                site for entry in callers for site in callers[entry] if entry in depending or site not in self.called
-            )
+            pending = self.around(site for entry in callers for site in callers[entry] if entry in depending or site not in self.called)
 
 
 def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registration]:

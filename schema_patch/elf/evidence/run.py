@@ -176,11 +176,7 @@ class Follower:
                         self.entered.add(where)
                     at = where
                     continue
-                targets = (
-                    self.program.graph(frame.entry).tables.get(now.address, ())
-                    if where is None or isinstance(where, Foreign)
-                    else ()
-                )
+                targets = self.program.graph(frame.entry).tables.get(now.address, ()) if where is None or isinstance(where, Foreign) else ()
                 if not targets:
                     return self._jumped_out(frame, now, where)
                 next_ = self._fork(frame, now, targets)

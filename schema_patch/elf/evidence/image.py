@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
 from .. import dynamic
@@ -124,9 +124,9 @@ class Image:
         found = dynamic.symbols(self.data, self.layout, self.dyn, self.where)
         return {symbol.value for symbol in found if symbol.value and symbol.name.startswith(names)}
 
-    def slots(self, wanted: Callable[[int], bool]) -> set[int]:
-        """Where the addresses of some symbols are kept."""
-        return {place for place, (index, _) in self._symbols.items() if wanted(index)}
+    def slots(self, names: tuple[str, ...]) -> list[int]:
+        """Where the addresses of functions of others are kept whose names begin so."""
+        return [place for place, (index, _) in self._symbols.items() if self.named(index).startswith(names)]
 
     @cached_property
     def inner_slots(self) -> dict[int, list[int]]:

@@ -74,12 +74,15 @@ class _Search:
     outside: set[int] = field(default_factory=set)
     asked: dict[int, set[int]] = field(default_factory=dict)
 
-    def sites(self, names: tuple[str, ...]) -> set[int]:
-        """The ends of all calls of functions whose name begins so."""
-        slots = self.image.slots(lambda index: self.image.named(index).startswith(names))
-        return self._direct(dict.fromkeys(slots, 0), dict.fromkeys(self.image.own(names), 0), {})
+    def sites(self, *groups: tuple[str, ...]) -> list[set[int]]:
+        """Of each group of names, the ends of all calls of functions whose name begins so."""
+        slots = {slot: n for n, names in enumerate(groups) for slot in self.image.slots(names)}
+        ways = {address: n for n, names in enumerate(groups) for address in self.image.own(names)}
+        found: dict[int, set[int]] = {}
+        self._direct(slots, ways, found)
+        return [found.get(n, set()) for n in range(len(groups))]
 
-    def _direct(self, slots: dict[int, int], ways: dict[int, int], found: dict[int, set[int]]) -> set[int]:
+    def _direct(self, slots: dict[int, int], ways: dict[int, int], found: dict[int, set[int]]) -> None:
         """The ends of calls through slots and of addresses, each with the function that it stands for."""
         ways = dict(ways)
         for part in self.layout.code:
@@ -94,7 +97,6 @@ class _Search:
         for part in self.layout.code:
             for site, target in calls.direct(self.data, part, ways):
                 found.setdefault(ways[target], set()).add(site)
-        return set().union(*found.values())
 
     def _is_stub(self, place: int) -> bool:
         """Whether a jump stands among its like, as in the tables that linkers make."""
@@ -171,8 +173,8 @@ def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registra
     functions = Functions(data, layout)
     program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
     search = _Search(data, layout, image, functions, program)
-    search.follow(search.sites(OPENS))
-    defines = search.sites(DEFINES)
+    opens, defines = search.sites(OPENS, DEFINES)
+    search.follow(opens)
     search.follow(defines)
     return _registrations(search, defines)
 

@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -28,12 +28,13 @@ from .layout import MAGIC, X86_64, Bytes, ForeignElf, Layout, prove_whole
 if TYPE_CHECKING:
     from .evidence.registrations import Registration
 
-__all__ = ["ElfFacts", "ForeignElf", "FoundSchema", "Named", "Unread", "read"]
+__all__ = ["ElfFacts", "ForeignElf", "FoundSchema", "Named", "Unread", "names_any", "read"]
 
 # What a library needs of torch to register an operator.
 REGISTERS = (b"5torch7Library", b"17RegisterOperators", b"11registerDef", b"16registerOperator", b"torch_library_")
 # What a packer leaves instead of the program: its code is not in the file.
 PACKED = b"UPX!"
+WINDOW = 1 << 22
 NAME = re.compile(r"\s*[\w:.]+\s*")
 
 
@@ -117,6 +118,18 @@ def read(
             return facts if linked else _whole(data, layout, dyn, facts, deep)
     except OSError as error:
         raise ToolError(f"cannot be read: {error.strerror}", where) from error
+
+
+def names_any(path: str | os.PathLike[str], words: Collection[bytes]) -> bool:
+    """Whether some words stand anywhere in a file."""
+    with open(path, "rb") as file:
+        before = b""
+        longest = max(map(len, words), default=0)
+        while piece := file.read(WINDOW):
+            if any(word in before + piece for word in words):
+                return True
+            before = piece[-longest:] if longest else b""
+    return False
 
 
 def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: bool) -> ElfFacts:

@@ -68,7 +68,10 @@ def survey_and_facts(
     """
     paths = list(paths)
     known = table or tables.load()
-    found = gather(paths, include_all=include_all, progress=progress, expect=expect)
+    spaces = {*known.all_namespaces, *(name.rpartition("::")[0] for name in require)} - {""}
+    found = gather(paths, include_all=include_all, spaces=sorted(spaces), progress=progress, expect=expect)
+    if require:
+        found.errors += [ToolError(f"Python would look there, and it was not read: {why}", what) for what, why in found.unfollowed]
     if load:
         _loaded(found, progress or (lambda _: None))
     report = judge.check(

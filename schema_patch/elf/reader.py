@@ -1,9 +1,9 @@
 """What a shared library on disk says: path -> ElfFacts.
 
-Knows that a library says what it registers in the code that calls torch's registration (evidence). Does not know which
-operators exist, what is right, or where libraries are found. Nothing is loaded or run. layout.py proves the file whole
-before anything in it is believed; the file is mapped, and what was read is given back, so that a large one takes no more
-memory than a small one.
+Knows that a library says what it registers in the code that calls torch's registration (evidence). Does not know
+which operators exist, what is right, or where libraries are found. Nothing is loaded or run. layout.py proves the file
+whole before anything in it is believed; the file is mapped, and what was read is given back, so that a large one takes
+no more memory than a small one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Unread:
 class ElfFacts:
     """What one library says of itself. `runpath` is empty where it has none; `stripped`: it has no symbol table.
 
-    `abi`: what of torch and C++ it was built against. `symbols`: what it exports, if asked for.
+    `abi`: what of torch and C++ it was built against. `symbols`: what it exports, if asked for. `differences`: what a
+    second reader sees otherwise, if asked.
     """
 
     path: str
@@ -93,6 +94,7 @@ class ElfFacts:
     unread: tuple[Unread, ...] = ()
     abi: tuple[str, ...] = ()
     symbols: tuple[Symbol, ...] = ()
+    differences: tuple[str, ...] = ()
 
     @property
     def registers(self) -> bool:
@@ -109,7 +111,7 @@ def read(
     """
     where = name or os.fspath(path)
     try:
-        with _mapped(path, where) as data:
+        with mapped(path, where) as data:
             layout = prove_whole(data, where)
             dyn = dynamic.read(data, layout, where)
             facts = ElfFacts(
@@ -187,7 +189,8 @@ def _text(row: Registration, space: str) -> FoundSchema | Named | None:
 
 
 @contextmanager
-def _mapped(path: str | os.PathLike[str], where: str) -> Iterator[mmap.mmap]:
+def mapped(path: str | os.PathLike[str], where: str) -> Iterator[mmap.mmap]:
+    """The bytes of an ELF file, mapped. Raises ToolError where it is none."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ToolError("expected an ELF file, found something that is not a regular file", where)
     with open(path, "rb") as file:

@@ -339,7 +339,9 @@ def _plain(stream: IO[bytes]) -> IO[bytes]:
         import zstandard
     except ImportError as error:
         raise ToolError("the archive is compressed with zstd: install zstandard to have it read") from error
-    return cast(IO[bytes], io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)))
+    return cast(
+        IO[bytes], io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
+    )
 
 
 def _zstd_errors() -> tuple[type[Exception], ...]:

@@ -1,7 +1,7 @@
 """A directory, a wheel or a .so -> the ELF files in it, and the distribution that each belongs to.
 
-Knows how Python installs files and finds them: links, `.pth` files and editable installs (pth.py) are followed. Does not know what is inside a library, nor which distributions matter, nor archives
-that are read in one go (archives.py).
+Knows how Python installs files and finds them: links, `.pth` files and editable installs (pth.py) are followed. Does
+not know what is inside a library, nor which distributions matter, nor archives that are read in one go (archives.py).
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ class Library:
 class Found:
     """What a path holds: libraries by path, what was passed over (path, why), and what could not be looked into.
 
-    `unfollowed`: where Python would look and this did not. `names`: of all files that a loader may find there, libraries or links to them. `scripts`: the Python files, read
-    when called. `installed`: torch is installed here, so that the runtime that it is built for must be here too.
+    `unfollowed`: where Python would look and this did not. `names`: of all files that a loader may find there, also
+    links to them. `scripts`: the Python files, read when called. `installed`: torch is installed here, so that the
+    runtime that it is built for must be here too.
     """
 
     libraries: list[Library] = field(default_factory=list)

@@ -47,7 +47,9 @@ def _mapped(folder: str, line: str) -> list[str] | None:
     except (OSError, SyntaxError, ValueError):
         return None
     for node in ast.walk(tree):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
         if any(isinstance(target, ast.Name) and target.id == "MAPPING" for target in targets):
             try:
                 table = ast.literal_eval(node.value)  # type: ignore[attr-defined]

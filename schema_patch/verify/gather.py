@@ -82,10 +82,27 @@ def gather(
     """
     gathered = Gathered()
     heard = (progress or (lambda _: None), expect or (lambda _: None))
-    work = _Work(partial(reader.read, deep=deep), include_all, *heard, tuple(space.encode() for space in spaces))
+    work = _Work(
+        partial(_twice, deep=deep, spaces=frozenset(spaces)),
+        include_all,
+        *heard,
+        tuple(space.encode() for space in spaces),
+    )
     for path in paths:
         _gather(path, gathered, work)
     return gathered
+
+
+def _twice(path: str, where: str, *, deep: bool, spaces: frozenset[str]) -> ElfFacts:
+    """Reads a library, and a second time by lief where a verdict on its operators will be given."""
+    facts = reader.read(path, where, deep=deep)
+    told = {found.namespace for found in facts.schemas}
+    told |= {found.namespace for found in facts.named} | {found.namespace for found in facts.unread}
+    if told.isdisjoint({"", *spaces}):
+        return facts
+    from schema_patch.elf import second
+
+    return replace(facts, differences=tuple(second.differences(path, where)))
 
 
 def _gather(path: str, gathered: Gathered, work: _Work) -> None:

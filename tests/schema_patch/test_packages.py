@@ -181,9 +181,7 @@ def test_where_python_looks_is_where_this_looks(tmp_path: Path, library: bytes) 
     assert [os.path.basename(path) for path, _ in packages.find(str(site)).unfollowed] == ["odd.pth"]
 
 
-def test_nothing_is_unpacked_without_a_limit(
-    tmp_path: Path, library: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_unpacked_without_a_limit(tmp_path: Path, library: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "LARGEST_TEXT", 1000)
     monkeypatch.setattr(packages, "LARGEST", len(library) - 1)
     path = wheel(tmp_path / "p.whl", {"p/_C.so": library, "p/x.py": b"#" * 1001})

@@ -1,8 +1,8 @@
 """A library -> its registrations: which text each call that registers an operator is given, in which namespace.
 
 Every call of torch's registration is found by its bytes, and the functions around them are followed: from where a
-namespace is opened, and where a text or a namespace comes from a caller, from the callers on. A call that is not reached so is a
-registration of unknown text; none is left out.
+namespace is opened, and where a text or a namespace comes from a caller, from the callers on. A call that is not
+reached so is a registration of unknown text; none is left out.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .. import calls
-from ..dynamic import Dynamic
-from ..frames import Functions
-from ..layout import Bytes, Layout
+from schema_patch.elf import calls
+from schema_patch.elf.dynamic import Dynamic
+from schema_patch.elf.frames import Functions
+from schema_patch.elf.layout import Bytes, Layout
+
 from . import imports
 from .image import Image
 from .imports import Imports, Record, Text
@@ -30,7 +31,7 @@ MENTIONS = (b"7Library", b"RegisterOperators", b"registerDef", b"registerOperato
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as that is known.
+    """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as is known.
 
     `space`: the namespace, None where it is not known. `site`: the address behind the call; `entry`: of the function
     around it. `why`: what stood in the way.
@@ -162,7 +163,9 @@ class _Search:
             depending = {entry for entry in pending if self.results[entry].depends}
             callers = self._callers(inner | depending)
             self.superseded |= {entry for entry in depending if callers[entry]}
-            pending = self.around(site for entry in callers for site in callers[entry] if entry in depending or site not in self.called)
+            pending = self.around(
+                site for entry in callers for site in callers[entry] if entry in depending or site not in self.called
+            )
 
 
 def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registration]:

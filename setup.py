@@ -32,6 +32,8 @@ MODES = ("xpu", "host", "none")
 # torch is not among them in a pure build: which build of it is installed is never a resolver's choice.
 DEPENDENCIES = (
     "click>=8.1",
+    "iced-x86>=1.21",
+    "lief>=0.16",
     "msgspec>=0.19",
     "rich>=13",
     "tomli>=2; python_version < '3.11'",

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 @click.option(
     "--device", type=click.Choice(["cpu", "xpu"]), default="cpu", show_default=True, help="With --parity: where to run."
 )
-@click.option("--load", is_flag=True, help="Also let torch load each library, in a child process, and compare its registry.")
+@click.option(
+    "--load", is_flag=True, help="Also let torch load each library in a child process: does it register the same?"
+)
 @click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
 @click.option("--github", is_flag=True, help="Also print findings as annotations for GitHub Actions.")
 @click.option("--output", "-o", metavar="FILE", help="Write the report here, and a text to stdout.")
@@ -71,7 +73,7 @@ def verify_schemas(
     strict: bool,
     form: str,
 ) -> int:
-    """Judge the operators in installed binaries. Loads and runs nothing but for --load and --parity, in child processes.
+    """Judge the operators in installed binaries. Only --load and --parity load and run them, in child processes.
 
     PATH is site-packages, a directory, a wheel, a library, an sdist, an image as `docker save` or OCI writes it, or `-`
     for any of them on standard input. Exit codes: 0 clean, 1 findings, 2 could not run, or nothing was verified.

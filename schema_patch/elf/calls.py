@@ -1,4 +1,4 @@
-"""Where a library's code calls a function: found by the bytes of the instructions, without all of the code being decoded."""
+"""Where a library's code calls a function: found by the bytes of the instructions, not by decoding all of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def direct(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[
     for first in range(part.start, part.end, CHUNK) if targets else ():
         code = data[first : min(first + CHUNK + 4, part.end)]
         base = part.address + first - part.start
-        near = {half for target in targets for half in range(target - base - 5 - CHUNK >> 16, (target - base - 5 >> 16) + 1)}
+        near = {
+            half for target in targets for half in range(target - base - 5 - CHUNK >> 16, (target - base - 5 >> 16) + 1)
+        }
         pattern = b"|".join(re.escape(struct.pack("<h", half)) for half in sorted(near) if -1 << 15 <= half < 1 << 15)
         for match in re.finditer(b"[\xe8\xe9](?=..(?:" + pattern + b"))", code, re.DOTALL) if pattern else ():
             at = match.start()

@@ -1,7 +1,7 @@
 """Where functions begin and end, by the tables that exceptions are thrown with: they are there in stripped files too.
 
-Knows .eh_frame_hdr, which the loader reads by its segment, and the records of .eh_frame that it leads to (Linux Standard
-Base, DWARF). Does not know what functions are called.
+Knows .eh_frame_hdr, which the loader reads by its segment, and the records of .eh_frame that it leads to (Linux
+Standard Base, DWARF). Does not know what functions are called.
 """
 
 from __future__ import annotations
@@ -90,5 +90,3 @@ class _Starts:
 
     def __getitem__(self, index: int) -> int:
         return self.functions.address + self.functions._row(index)[0]
-
-

@@ -1,9 +1,9 @@
 """What a shared library on disk says: path -> ElfFacts.
 
-Knows that a library says what it registers in the code that calls torch's registration (evidence). Does not know which
-operators exist, what is right, or where libraries are found. Nothing is loaded or run. layout.py proves the file whole
-before anything in it is believed; the file is mapped, and what was read is given back, so that a large one takes no more
-memory than a small one.
+Knows that a library says what it registers in the code that calls torch's registration (evidence). Does not know
+which operators exist, what is right, or where libraries are found. Nothing is loaded or run. layout.py proves the file
+whole before anything in it is believed; the file is mapped, and what was read is given back, so that a large one takes
+no more memory than a small one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -28,12 +28,13 @@ from .layout import MAGIC, X86_64, Bytes, ForeignElf, Layout, prove_whole
 if TYPE_CHECKING:
     from .evidence.registrations import Registration
 
-__all__ = ["ElfFacts", "ForeignElf", "FoundSchema", "Named", "Unread", "read"]
+__all__ = ["ElfFacts", "ForeignElf", "FoundSchema", "Named", "Unread", "names_any", "read"]
 
 # What a library needs of torch to register an operator.
 REGISTERS = (b"5torch7Library", b"17RegisterOperators", b"11registerDef", b"16registerOperator", b"torch_library_")
 # What a packer leaves instead of the program: its code is not in the file.
 PACKED = b"UPX!"
+WINDOW = 1 << 22
 NAME = re.compile(r"\s*[\w:.]+\s*")
 
 
@@ -75,7 +76,8 @@ class Unread:
 class ElfFacts:
     """What one library says of itself. `runpath` is empty where it has none; `stripped`: it has no symbol table.
 
-    `abi`: what of torch and C++ it was built against. `symbols`: what it exports, if asked for.
+    `abi`: what of torch and C++ it was built against. `symbols`: what it exports, if asked for. `differences`: what a
+    second reader sees otherwise, if asked.
     """
 
     path: str
@@ -92,6 +94,7 @@ class ElfFacts:
     unread: tuple[Unread, ...] = ()
     abi: tuple[str, ...] = ()
     symbols: tuple[Symbol, ...] = ()
+    differences: tuple[str, ...] = ()
 
     @property
     def registers(self) -> bool:
@@ -108,7 +111,7 @@ def read(
     """
     where = name or os.fspath(path)
     try:
-        with _mapped(path, where) as data:
+        with mapped(path, where) as data:
             layout = prove_whole(data, where)
             dyn = dynamic.read(data, layout, where)
             facts = ElfFacts(
@@ -117,6 +120,18 @@ def read(
             return facts if linked else _whole(data, layout, dyn, facts, deep)
     except OSError as error:
         raise ToolError(f"cannot be read: {error.strerror}", where) from error
+
+
+def names_any(path: str | os.PathLike[str], words: Collection[bytes]) -> bool:
+    """Whether some words stand anywhere in a file."""
+    with open(path, "rb") as file:
+        before = b""
+        longest = max(map(len, words), default=0)
+        while piece := file.read(WINDOW):
+            if any(word in before + piece for word in words):
+                return True
+            before = piece[-longest:] if longest else b""
+    return False
 
 
 def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: bool) -> ElfFacts:
@@ -174,7 +189,8 @@ def _text(row: Registration, space: str) -> FoundSchema | Named | None:
 
 
 @contextmanager
-def _mapped(path: str | os.PathLike[str], where: str) -> Iterator[mmap.mmap]:
+def mapped(path: str | os.PathLike[str], where: str) -> Iterator[mmap.mmap]:
+    """The bytes of an ELF file, mapped. Raises ToolError where it is none."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ToolError("expected an ELF file, found something that is not a regular file", where)
     with open(path, "rb") as file:

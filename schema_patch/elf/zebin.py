@@ -60,6 +60,7 @@ def read(data: Bytes, start: int, end: int, where: str, *, hashes: bool = False,
     if magic == ARCHIVE:
         for name, first, last in members(data, start, end, where):
             yield from read(data, first, last, where, hashes=hashes, called=name)
+            release(data, first, last)
     elif magic.startswith(ELF):
         yield from _elf(data, start, end, where, hashes, called)
     elif magic.startswith(SPIRV_MAGIC):

@@ -7,6 +7,7 @@ distributions or operators matter.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -14,14 +15,13 @@ import lzma
 import os
 import posixpath
 import re
-import shutil
 import struct
 import sys
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -35,11 +35,13 @@ from .packages import MAGIC, MAYBE_SHARED, SHARED, TEXT, Found, Library, Owner
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-ZSTD = b"\x28\xb5\x2f\xfd"
-COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", ZSTD)
+ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
+COMPRESSED = (GZIP, b"BZh", b"\xfd7zXZ\x00", ZSTD)
 BLOB = re.compile(r"blobs/(?P<algorithm>\w+)/(?P<digest>[0-9a-f]+)|[^/]+/layer\.tar|[0-9a-f]{64}\.tar")
 MENTIONS = (b"torch.ops.", b"torch.library")  # of a Python file that matters to an image
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
+MOST_LINKS = 40  # one after the other, as the kernel has it
+SITE = ("site-packages/", "dist-packages/")
 LARGEST_TEXT = 8 << 20  # of a script, a source, or a manifest
 BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
 
@@ -71,6 +73,32 @@ class _Layer:
     too_large: set[str] = field(default_factory=set)
     installed: bool = False
     blobs: dict[str, _Layer | ToolError] = field(default_factory=dict)
+    others: dict[str, ElfFacts | ToolError] = field(default_factory=dict)  # ELF files that only links call libraries
+    links: dict[str, str] = field(default_factory=dict)
+
+    def link(self, path: str, target: str, where: str) -> None:
+        """A hard link: the content of a file of the same layer, whatever becomes of that one later."""
+        facts = self.libraries.get(target) or self.others.get(target)
+        if isinstance(facts, ElfFacts):
+            facts = replace(facts, path=where)
+        if MAYBE_SHARED.search(path):
+            missing = ToolError(f"expected the file of a hard link in its layer, found none: {target}", where)
+            self.libraries[path] = facts or missing
+        elif facts:
+            self.others[path] = facts
+
+    def behind(self, path: str) -> str:
+        """Where a path leads through symbolic links."""
+        for _ in range(MOST_LINKS):
+            parts = path.split("/")
+            for n in range(1, len(parts) + 1):
+                target = self.links.get("/".join(parts[:n]))
+                if target is not None:
+                    path = "/".join([target, *parts[n:]])
+                    break
+            else:
+                return path
+        return path
 
     def be_installed(self) -> None:
         """Distributions are installed here, so it is no sdist: only scripts that name operators matter."""
@@ -83,7 +111,7 @@ class _Layer:
 
     def cover(self, upper: _Layer) -> None:
         """Puts a layer on top of this one."""
-        for name in ("libraries", "texts"):
+        for name in ("libraries", "texts", "others", "links"):
             mine = getattr(self, name)
             for path in [path for path in mine if upper.hides(path)]:
                 del mine[path]
@@ -136,6 +164,7 @@ def _file(whole: _Layer, label: str, found: Archive) -> None:
             ToolError(f"too large to be read: over {LARGEST_TEXT} bytes", f"{label}/{path}")
             for path in sorted(whole.too_large)
         ]
+    _linked(whole, label, found)
     for path, facts in sorted(whole.libraries.items()):
         if isinstance(facts, ForeignElf):
             found.skipped.append((f"{label}/{path}", facts.message))
@@ -148,6 +177,17 @@ def _file(whole: _Layer, label: str, found: Archive) -> None:
     found.names |= {posixpath.basename(path) for path in whole.paths if MAYBE_SHARED.search(path)}
     wheels = [path for path in whole.paths if path.endswith(".whl")]
     found.skipped += [(f"{label}/{path}", "a wheel inside an archive: not looked into") for path in sorted(wheels)]
+
+
+def _linked(whole: _Layer, label: str, found: Archive) -> None:
+    """Makes libraries of the files that symbolic links call so."""
+    for path in sorted(filter(MAYBE_SHARED.search, whole.links)):
+        target = whole.behind(path)
+        facts = whole.others.get(target)
+        if facts:
+            whole.libraries[path] = replace(facts, path=f"{label}/{path}") if isinstance(facts, ElfFacts) else facts
+        elif target not in whole.paths and any(site in path for site in SITE):
+            found.unfollowed.append((f"{label}/{path}", f"a link to {target}, which is not there"))
 
 
 def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], None], *, nested: bool) -> _Layer:
@@ -174,6 +214,11 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
                     layer.removed.add(posixpath.join(folder, base.removeprefix(WHITEOUT)))
                 elif not member.isdir():
                     layer.paths.add(path)
+                    if member.issym():
+                        target = member.linkname if member.linkname.startswith("/") else f"{folder}/{member.linkname}"
+                        layer.links[path] = posixpath.normpath(target).lstrip("/")
+                    elif member.islnk():
+                        layer.link(path, posixpath.normpath(member.linkname).lstrip("/"), f"{where}/{path}")
                     if not layer.installed and folder.endswith(".dist-info"):
                         layer.be_installed()
                     file = tar.extractfile(member) if member.isreg() else None
@@ -227,6 +272,8 @@ def _member(
             data = file.read()
             if whole or _mentions(data):
                 layer.texts[path] = data
+    elif cast(Any, file).peek(4)[:4] == MAGIC:
+        _library(file, path, f"{where}/{path}", layer, read, progress, layer.others)
 
 
 def _mentions(data: bytes) -> bool:
@@ -234,8 +281,10 @@ def _mentions(data: bytes) -> bool:
 
 
 def _library(
-    file: IO[bytes], path: str, where: str, layer: _Layer, read: Read, progress: Callable[[str], None]
-) -> None:
+    file: IO[bytes], path: str, where: str, layer: _Layer, read: Read, progress: Callable[[str], None],
+    into: dict[str, ElfFacts | ToolError] | None = None,
+) -> None:  # fmt: skip
+    into = layer.libraries if into is None else into
     start = cast(Any, file).peek(64)[:64]
     if not start.startswith(MAGIC):
         if SHARED.search(path) and not TEXT.fullmatch(start):
@@ -243,12 +292,11 @@ def _library(
         return
     progress(where)
     with tempfile.NamedTemporaryFile(prefix="schema-patch-", suffix=".so") as copy:
-        shutil.copyfileobj(file, copy, 1 << 20)
-        copy.flush()
         try:
-            layer.libraries[path] = read(copy.name, where)
+            packages.unpack(file, cast(IO[bytes], copy), where)
+            into[path] = read(copy.name, where)
         except ToolError as error:
-            layer.libraries[path] = error
+            into[path] = error
 
 
 class _Hashed(io.RawIOBase):
@@ -281,14 +329,19 @@ def _blob(
 
 
 def _plain(stream: IO[bytes]) -> IO[bytes]:
-    """The stream itself, or what is in it if it is compressed in the one way that tarfile does not know."""
-    if cast(Any, stream).peek(4)[:4] != ZSTD:
+    """The stream itself, or what is in it if it may be compressed in parts, of which tarfile reads the first."""
+    start = cast(Any, stream).peek(4)[:4]
+    if start.startswith(GZIP):
+        return cast(IO[bytes], io.BufferedReader(gzip.GzipFile(fileobj=stream)))
+    if start != ZSTD:
         return stream
     try:
         import zstandard
     except ImportError as error:
         raise ToolError("the archive is compressed with zstd: install zstandard to have it read") from error
-    return cast(IO[bytes], io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream)))
+    return cast(
+        IO[bytes], io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
+    )
 
 
 def _zstd_errors() -> tuple[type[Exception], ...]:

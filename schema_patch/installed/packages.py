@@ -1,7 +1,7 @@
 """A directory, a wheel or a .so -> the ELF files in it, and the distribution that each belongs to.
 
-Knows how Python installs files. Does not know what is inside a library, nor which distributions matter, nor archives
-that are read in one go (archives.py).
+Knows how Python installs files and finds them: links, `.pth` files and editable installs (pth.py) are followed. Does
+not know what is inside a library, nor which distributions matter, nor archives that are read in one go (archives.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import io
 import lzma
 import os
 import re
-import shutil
 import stat
 import struct
 import tempfile
@@ -21,8 +20,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import IO
 
 from schema_patch.model import ToolError
+
+from . import pth
 
 MAGIC = b"\x7fELF"
 ZIP = b"PK\x03\x04"
@@ -30,6 +32,8 @@ SHARED = re.compile(r"\.so(\.[0-9]+)*$")  # foo.cpython-311-x86_64-linux-gnu.so,
 MAYBE_SHARED = re.compile(r"\.so(?!.*\.debug$)")  # x.so.old is one if its content says so; debug files hold no strings
 TEXT = re.compile(rb"[\t\n\r -~]{4,}")
 DIST_INFO = re.compile(r"(?P<name>[^/]+?)-(?P<version>[^-/]+)\.dist-info")
+LARGEST = 4 << 30  # of a library; the largest published has under one GiB
+LARGEST_TEXT = 32 << 20  # of a script, or of the list of a distribution's files
 # What zipfile raises; the last two for names and numbers that are none.
 BROKEN_ZIP = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
@@ -70,13 +74,15 @@ class Library:
 class Found:
     """What a path holds: libraries by path, what was passed over (path, why), and what could not be looked into.
 
-    `names`: of all files that a loader may find there, libraries or links to them. `scripts`: the Python files, read
-    when called. `installed`: torch is installed here, so that the runtime that it is built for must be here too.
+    `unfollowed`: where Python would look and this did not. `names`: of all files that a loader may find there, also
+    links to them. `scripts`: the Python files, read when called. `installed`: torch is installed here, so that the
+    runtime that it is built for must be here too.
     """
 
     libraries: list[Library] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     errors: list[ToolError] = field(default_factory=list)
+    unfollowed: list[tuple[str, str]] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     scripts: dict[str, Callable[[], bytes]] = field(default_factory=dict)
     installed: bool = False
@@ -108,28 +114,46 @@ def local(library: Library) -> Iterator[str]:
     with tempfile.NamedTemporaryFile(prefix="schema-patch-", suffix=".so") as copy:
         try:
             with zipfile.ZipFile(library.wheel) as archive, archive.open(library.member) as member:
-                shutil.copyfileobj(member, copy)
-            copy.flush()
+                unpack(member, copy, library.path)
         except (*BROKEN_ZIP, OSError) as error:
             raise ToolError(f"cannot be taken out of its wheel: {error}", library.path) from error
         yield copy.name
 
 
+def unpack(source: IO[bytes], copy: IO[bytes], where: str) -> None:
+    """Copies a library out of an archive. Raises ToolError where it is larger than any library."""
+    size = 0
+    while piece := source.read(1 << 20):
+        size += len(piece)
+        if size > LARGEST:
+            raise ToolError(f"expected a library of at most {LARGEST} bytes, found a larger one", where)
+        copy.write(piece)
+    copy.flush()
+
+
 def _walk(root: str) -> Found:
     found = Found()
     owners: dict[str, tuple[Owner, str]] = {}
-    candidates: list[str] = []
-    for folder, subfolders, names in os.walk(root, onerror=lambda error: found.errors.append(_unreadable(error))):
-        for name in subfolders:
-            if name.endswith(".dist-info"):
-                owners.update(_record(folder, name, found.errors))
-                found.installed |= is_torch(name)
-        wanted = (name for name in names if MAYBE_SHARED.search(name) or name.endswith(".whl"))
-        candidates += [os.path.join(folder, name) for name in wanted]
-        for name in names:
-            if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                found.scripts[path] = partial(_contents, path)
+    candidates: dict[str, str] = {}  # each with the folder that Python finds it from
+    pending, walked = [root], set[str]()
+    while pending:
+        start = pending.pop(0)
+        for folder, subfolders, names in _folders(start, walked, found):
+            for name in subfolders:
+                if name.endswith(".dist-info"):
+                    owners.update(_record(folder, name, found.errors))
+                    found.installed |= is_torch(name)
+            wanted = (name for name in names if MAYBE_SHARED.search(name) or name.endswith((".whl", ".egg")))
+            candidates |= {os.path.join(folder, name): start for name in wanted}
+            for name in names:
+                if name.endswith(".py"):
+                    path = os.path.join(folder, name)
+                    found.scripts[path] = partial(_contents, path)
+                elif name.endswith(pth.SUFFIXES):
+                    more, unread = pth.paths(os.path.join(folder, name))
+                    pending += [path for path in more if os.path.isdir(path)]
+                    candidates |= {path: os.path.dirname(path) for path in more if os.path.isfile(path)}
+                    found.unfollowed += [(os.path.join(folder, name), why) for why in unread]
     found.names = {os.path.basename(path) for path in (*candidates, *owners) if os.path.exists(path)}
     seen: set[str] = set()
     for path in sorted(candidates, key=lambda path: (os.path.islink(path), path)):  # a link after its file
@@ -139,7 +163,7 @@ def _walk(root: str) -> Found:
         seen.add(real)
         try:
             owner, digest = owners.get(os.path.normpath(path), (None, ""))
-            _take(path, owner, digest, root, found)
+            _take(path, owner, digest, candidates[path], found)
         except OSError as error:
             found.errors.append(_unreadable(error))
         except ToolError as error:
@@ -148,16 +172,30 @@ def _walk(root: str) -> Found:
     return found
 
 
+def _folders(start: str, walked: set[str], found: Found) -> Iterator[tuple[str, list[str], list[str]]]:
+    """os.walk that goes through links to folders, as imports do, and into each folder once."""
+    for folder, subfolders, names in os.walk(
+        start, onerror=lambda error: found.errors.append(_unreadable(error)), followlinks=True
+    ):
+        real = os.path.realpath(folder)
+        if real in walked:
+            subfolders.clear()
+            continue
+        walked.add(real)
+        subfolders.sort(key=lambda name: (os.path.islink(os.path.join(folder, name)), name))
+        yield folder, subfolders, names
+
+
 def _take(path: str, owner: Owner | None, digest: str, root: str, found: Found) -> None:
     """Files a candidate of a walk by its first bytes."""
     start = _start(path)
-    if path.endswith(".whl"):
+    if path.endswith(".whl") or (path.endswith(".egg") and start == ZIP):
         wheel = _wheel(path, named=False)
         found.libraries += wheel.libraries
         found.scripts |= wheel.scripts
     elif start == MAGIC:
         found.libraries.append(Library(path, owner, key=os.path.relpath(path, root), digest=digest))
-    elif not SHARED.search(os.path.basename(path)):
+    elif path.endswith(".egg") or not SHARED.search(os.path.basename(path)):
         pass
     elif _is_text(path):
         found.skipped.append((path, "a text file (a linker script?)"))
@@ -219,35 +257,40 @@ def is_torch(dist_info: str) -> bool:
 
 
 def _wheel(path: str, *, named: bool) -> Found:
-    """What a wheel holds."""
+    """What a wheel holds, or an egg."""
     found = Found()
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = sorted(archive.namelist())
-            owners: dict[str, tuple[Owner, str]] = {}
-            for name in names:
-                if name.endswith(".dist-info/RECORD") and name.count("/") == 1:
-                    record = io.StringIO(archive.read(name).decode("utf-8", "surrogateescape"))
-                    owners.update(owned("", name.split("/")[0], record))
-            owner = next((_owner(name.split("/")[0]) for name in names if name.endswith(".dist-info/RECORD")), None)
-            for name in filter(MAYBE_SHARED.search, names):
-                with archive.open(name) as member:
-                    start = member.read(4)
-                if start == MAGIC or SHARED.search(name):  # elf.read says what is wrong with one that is not ELF
-                    digest = owners.get(name, (None, ""))[1]
-                    found.libraries.append(Library(f"{path}/{name}", owner, named, path, name, name, digest))
-                    found.names.add(os.path.basename(name))
-            for name in names:
-                if name.endswith(".py"):
-                    found.scripts[f"{path}/{name}"] = partial(_member, path, name)
+        archive = _Zip(path)
+        names = sorted(archive.namelist())
+        owners: dict[str, tuple[Owner, str]] = {}
+        for name in names:
+            if name.endswith(".dist-info/RECORD") and name.count("/") == 1:
+                record = io.StringIO(archive.text(name).decode("utf-8", "surrogateescape"))
+                owners.update(owned("", name.split("/")[0], record))
+        owner = next((_owner(name.split("/")[0]) for name in names if name.endswith(".dist-info/RECORD")), None)
+        for name in filter(MAYBE_SHARED.search, names):
+            with archive.open(name) as member:
+                start = member.read(4)
+            if start == MAGIC or SHARED.search(name):  # elf.read says what is wrong with one that is not ELF
+                digest = owners.get(name, (None, ""))[1]
+                found.libraries.append(Library(f"{path}/{name}", owner, named, path, name, name, digest))
+                found.names.add(os.path.basename(name))
+        for name in names:
+            if name.endswith(".py"):
+                found.scripts[f"{path}/{name}"] = partial(archive.text, name)
     except (*BROKEN_ZIP, OSError) as error:
         raise ToolError(f"expected a wheel, found a broken archive: {error}", path) from error
     return found
 
 
-def _member(path: str, name: str) -> bytes:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(name)
-    except BROKEN_ZIP as error:
-        raise ToolError(f"cannot be taken out of its wheel: {error}", f"{path}/{name}") from error
+class _Zip(zipfile.ZipFile):
+    """An archive that is opened once for all its texts, and takes none into memory that is no text in size."""
+
+    def text(self, name: str) -> bytes:
+        where = f"{self.filename}/{name}"
+        if self.getinfo(name).file_size > LARGEST_TEXT:
+            raise ToolError(f"too large to be read: over {LARGEST_TEXT} bytes", where)
+        try:
+            return self.read(name)
+        except BROKEN_ZIP as error:
+            raise ToolError(f"cannot be taken out of its wheel: {error}", where) from error

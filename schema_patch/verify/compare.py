@@ -150,7 +150,9 @@ def _untold(mine: ElfFacts, other: ElfFacts) -> Iterator[ToolError]:
     for facts in (mine, other):
         if facts.unread and (mine.size, mine.unread, mine.schemas) != (other.size, other.unread, other.schemas):
             places = _some({found.function for found in facts.unread})
-            message = f"could not compare all operators: {len(facts.unread)} are registered with a text that is not known"
+            message = (
+                f"could not compare all operators: {len(facts.unread)} are registered with a text that is not known"
+            )
             yield ToolError(f"{message}, in {places}", facts.path)
 
 
@@ -158,9 +160,10 @@ def _schemas(mine: ElfFacts, other: ElfFacts) -> Iterator[_Difference]:
     before, after = (
         {(s.schema.namespace or s.namespace, s.schema.op): s for s in facts.schemas} for facts in (other, mine)
     )
-    for name in sorted({(n.namespace, n.name) for n in mine.named} ^ {(n.namespace, n.name) for n in other.named}):
-        side = "added" if name in {(n.namespace, n.name) for n in mine.named} else "removed"
-        yield _Difference(Kind.OPERATORS, mine.path, f"{side} {'::'.join(filter(None, name))}, without a schema", name[1])
+    for one in sorted({*mine.named} ^ {*other.named}, key=lambda one: (one.namespace, one.name)):
+        side = "added" if one in mine.named else "removed"
+        words = f"{side} {one.namespace}::{one.name}, without a schema"
+        yield _Difference(Kind.OPERATORS, mine.path, words, one.name)
     for key in sorted({*before, *after}):
         space, op = key
         name = f"{space}::{op}" if space else op

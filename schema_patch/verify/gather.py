@@ -41,6 +41,7 @@ class Gathered:
     findings: list[Finding] = field(default_factory=list)
     errors: list[ToolError] = field(default_factory=list)
     skipped: dict[tuple[str, str], int] = field(default_factory=dict)
+    unfollowed: list[tuple[str, str]] = field(default_factory=list)
     sources: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -63,6 +64,7 @@ class _Work:
     include_all: bool
     progress: Progress
     expect: Expect
+    spaces: tuple[bytes, ...]
 
 
 def gather(
@@ -70,15 +72,37 @@ def gather(
     *,
     include_all: bool = False,
     deep: bool = False,
+    spaces: Iterable[str] = (),
     progress: Progress | None = None,
     expect: Expect | None = None,
 ) -> Gathered:
-    """Reads what the paths hold. `deep`: exported symbols and a hash of each kernel too."""
+    """Reads what the paths hold. `deep`: exported symbols and a hash of each kernel too.
+
+    `spaces`: a library of the platform that names one of these is read like any other.
+    """
     gathered = Gathered()
-    work = _Work(partial(reader.read, deep=deep), include_all, progress or (lambda _: None), expect or (lambda _: None))
+    heard = (progress or (lambda _: None), expect or (lambda _: None))
+    work = _Work(
+        partial(_twice, deep=deep, spaces=frozenset(spaces)),
+        include_all,
+        *heard,
+        tuple(space.encode() for space in spaces),
+    )
     for path in paths:
         _gather(path, gathered, work)
     return gathered
+
+
+def _twice(path: str, where: str, *, deep: bool, spaces: frozenset[str]) -> ElfFacts:
+    """Reads a library, and a second time by lief where a verdict on its operators will be given."""
+    facts = reader.read(path, where, deep=deep)
+    told = {found.namespace for found in facts.schemas}
+    told |= {found.namespace for found in facts.named} | {found.namespace for found in facts.unread}
+    if told.isdisjoint({"", *spaces}):
+        return facts
+    from schema_patch.elf import second
+
+    return replace(facts, differences=tuple(second.differences(path, where)))
 
 
 def _gather(path: str, gathered: Gathered, work: _Work) -> None:
@@ -109,7 +133,8 @@ def _open(path: str) -> IO[bytes]:
 
 def _read(found: Found, gathered: Gathered, work: _Work) -> None:
     gathered.errors += found.errors
-    for what, why in found.skipped:
+    gathered.unfollowed += found.unfollowed
+    for what, why in (*found.skipped, *found.unfollowed):
         gathered.skip(what, why)
     placed: list[Placed] = []
     done = found.facts if isinstance(found, archives.Archive) else {}
@@ -122,14 +147,14 @@ def _read(found: Found, gathered: Gathered, work: _Work) -> None:
         if library.path in known:
             continue
         known.add(library.path)
-        if owner and why_not:
-            gathered.skip(str(owner), why_not)
         try:
             if library.path in done:
                 facts = done[library.path]
             else:
                 work.progress(library.path)
                 with packages.local(library) as file:
+                    if why_not and reader.names_any(file, work.spaces):
+                        why_not = None  # it may define an operator that is judged, whoever ships it
                     if why_not:
                         facts = reader.read(file, library.path, linked=True)
                     else:
@@ -144,6 +169,8 @@ def _read(found: Found, gathered: Gathered, work: _Work) -> None:
             if not why_not:
                 gathered.errors.append(error)
         else:
+            if owner and why_not:
+                gathered.skip(str(owner), why_not)
             placed.append(Placed(facts, str(owner) if owner else "", judged=not why_not))
             gathered.keys.append(library.key)
     complete = isinstance(found, archives.Archive) and found.complete

@@ -9,6 +9,7 @@ packages must agree on (environment.py). Codes, beside those of rules.py:
     SP204  two libraries hold different schemas of one operator that the table knows (warning)
     SP205  no code for a device that was asked for: neither its own nor SPIR-V
     SP214  a library registers what is not known, where an operator was required of it
+    SP216  two readers of one file differ in what they see
 """
 
 from __future__ import annotations
@@ -75,6 +76,11 @@ def check(
         Finding(row.judgement.code, row.where, row.op, _message(row), row.judgement.severity)
         for row in rows
         if row.judgement.code
+    ]
+    findings += [
+        Finding("SP216", Location(library.path), "", f"two readers of this file differ in its {what}")
+        for library in libraries
+        for what in library.differences
     ]
     findings += _contradictions(rows)
     findings += [finding for library in libraries for finding in _devices(library, wanted)]
@@ -258,7 +264,9 @@ def _required(name: str, rows: Sequence[_Row], libraries: int, where: str) -> It
     copies = [row for row in rows if row.op == op and (not namespace or row.namespace in ("", namespace))]
     for row in copies:
         if namespace and not row.namespace:
-            yield Finding("SP203", row.where, op, f"required in {namespace}, in a namespace that is not known: {_message(row)}")
+            yield Finding(
+                "SP203", row.where, op, f"required in {namespace}, in a namespace that is not known: {_message(row)}"
+            )
         verdict = row.judgement.verdict
         if verdict not in GOOD:
             yield Finding("SP203", row.where, op, f"required to be right, is {verdict.value}: {_message(row)}")

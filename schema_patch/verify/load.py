@@ -192,7 +192,9 @@ def _compared(facts: ElfFacts, registered: Sequence[str], parsed: Sequence[str])
             else:
                 schemas.append(FoundSchema(row, schema, space))
         except SchemaError as error:
-            loaded.errors.append(ToolError(f"expected a schema in torch's registry, found {row!r}: {error}", facts.path))
+            loaded.errors.append(
+                ToolError(f"expected a schema in torch's registry, found {row!r}: {error}", facts.path)
+            )
     loaded.facts = replace(facts, schemas=tuple(schemas), named=tuple(inferred), unread=())
     return loaded
 

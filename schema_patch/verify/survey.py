@@ -64,11 +64,17 @@ def survey_and_facts(
 
     `require`: operators that must be present and declare what they write. `sycl`: the expected major version of
     libsycl.so, if not the policy's. `devices`: what device code must run on. `include_all`: look into the platform's
-    own distributions too. `load`: torch loads each library, and says whether it registers what was read. What cannot be read is in the report's `errors`; the rest is judged all the same.
+    own distributions too. `load`: torch loads each library, and says whether it registers what was read. What cannot be
+    read is in the report's `errors`; the rest is judged all the same.
     """
     paths = list(paths)
     known = table or tables.load()
-    found = gather(paths, include_all=include_all, progress=progress, expect=expect)
+    spaces = {*known.all_namespaces, *(name.rpartition("::")[0] for name in require)} - {""}
+    found = gather(paths, include_all=include_all, spaces=sorted(spaces), progress=progress, expect=expect)
+    if require:
+        found.errors += [
+            ToolError(f"Python would look there, and it was not read: {why}", what) for what, why in found.unfollowed
+        ]
     if load:
         _loaded(found, progress or (lambda _: None))
     report = judge.check(

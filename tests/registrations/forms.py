@@ -63,9 +63,13 @@ def literals(chance: random.Random) -> str:
     rows += [f"m.def({text(s)}, {{at::Tag::pt2_compliant_tag}});" for s in one[3:4]]
     rows += [f"m.def(torch::schema({text(s)}));" for s in one[4:]]
     other = "\n".join(f"m.def({text(s)});" for s in three)
-    fragment = "\n".join(f"m.def({text(s)});" for s in two if s.partition("(")[0] not in {o.partition("(")[0] for o in one})
+    fragment = "\n".join(
+        f"m.def({text(s)});" for s in two if s.partition("(")[0] not in {o.partition("(")[0] for o in one}
+    )
     docs = f"extern const char* const docs[] = {{{', '.join(text(schema(chance)) for _ in range(4))}}};\n"
-    return HEAD + docs + block("\n".join(rows)) + block(fragment, kind="TORCH_LIBRARY_FRAGMENT") + block(other, SPACES[1])
+    return (
+        HEAD + docs + block("\n".join(rows)) + block(fragment, kind="TORCH_LIBRARY_FRAGMENT") + block(other, SPACES[1])
+    )
 
 
 @form
@@ -95,8 +99,8 @@ def built(chance: random.Random) -> str:
             f'm.def(three("{op}").c_str());\nm.def(kept.c_str());\n'
             f"{{ std::string s({text(one[2][:20])}); s += {text(one[2][20:])}; m.def(s.c_str()); }}\n"
             f'm.def(place({text(one[3])}, "!", chance() ? "" : "!").c_str());\n'
-            f"{{ char b[512]; snprintf(b, sizeof b, \"%s%s\", {text(one[4][:12])}, {text(one[4][12:])}); m.def(b); }}"
-        ).replace("chance()", "std::getenv(\"NO_SUCH_NAME\")")
+            f'{{ char b[512]; snprintf(b, sizeof b, "%s%s", {text(one[4][:12])}, {text(one[4][12:])}); m.def(b); }}'
+        ).replace("chance()", 'std::getenv("NO_SUCH_NAME")')
     )
 
 
@@ -130,8 +134,8 @@ def helpers(chance: random.Random) -> str:
         + f"__attribute__((noinline)) const char* pick(bool b) {{ return b ? {text(one[3])} : {text(wrong)}; }}\n"
         + "struct Reg { torch::Library& m; Reg& operator()(const char* s) { m.def(s); return *this; } };\n"
         + block(
-            f"add(m, {text(one[0])});\ntwice(m, {text(one[1])}, {text(one[2])});\nadd(m, pick(std::getenv(\"NO_SUCH_NAME\")));\n"
-            f"Reg{{m}}({text(one[4])})({text(one[5])});\nif (std::getenv(\"NO_SUCH_NAME\")) m.def({text('never_' + one[6])}); else m.def({text(one[6])});"
+            f'add(m, {text(one[0])});\ntwice(m, {text(one[1])}, {text(one[2])});\nadd(m, pick(std::getenv("NO_SUCH_NAME")));\n'
+            f'Reg{{m}}({text(one[4])})({text(one[5])});\nif (std::getenv("NO_SUCH_NAME")) m.def({text("never_" + one[6])}); else m.def({text(one[6])});'
         )
     )
 
@@ -150,7 +154,7 @@ def changed(chance: random.Random) -> str:
         HEAD
         + f"char late[] = {text(one[0])};\nstruct First {{ First() {{ for (char* c = late; *c; ++c) if (*c == '!') *c = ' '; }} }} first;\n"
         + f"static std::string kept({text(one[1])});\n"
-        + "struct Second { Second() { auto at = kept.find(\"(a!)\"); if (at != std::string::npos) kept.erase(at, 4); } } second;\n"
+        + 'struct Second { Second() { auto at = kept.find("(a!)"); if (at != std::string::npos) kept.erase(at, 4); } } second;\n'
         + block(f"m.def(late);\nm.def(kept.c_str());\nm.def({text(one[2])});")
     )
 

@@ -128,7 +128,9 @@ def build(
     def one(row: tuple[str, int, str, str]) -> list[Built]:
         form, seed, compiler, level = row
         made = compile_(folder, form, seed, compiler, level, include)
-        return [Built(link(made, compiler, ld, strip, link_flags), form, compiler, level, ld, strip) for ld, strip in pairs]
+        return [
+            Built(link(made, compiler, ld, strip, link_flags), form, compiler, level, ld, strip) for ld, strip in pairs
+        ]
 
     with ThreadPoolExecutor(jobs) as pool:
         return [built for rows in pool.map(one, list(chosen)) for built in rows]
@@ -138,7 +140,7 @@ def registered(libraries: Sequence[Built]) -> dict[str, list[str]]:
     """What torch registers for each library, by path."""
     paths = [str(built.path) for built in libraries]
     done = subprocess.run([sys.executable, "-c", ASK, *paths], capture_output=True, text=True, check=True)
-    return {path: told for path, told in map(json.loads, done.stdout.splitlines())}
+    return dict(map(json.loads, done.stdout.splitlines()))
 
 
 @dataclass

@@ -34,13 +34,15 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def tar(files: Files) -> bytes:
-    """A tar archive; None is a directory, and bytes that begin with `->` make a link."""
+    """A tar archive; None is a directory, and bytes that begin with `->` or `=>` make a link."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, data in files.items():
             member = tarfile.TarInfo(name)
             if data is None:
                 member.type = tarfile.DIRTYPE
+            elif data.startswith(b"=>"):
+                member.type, member.linkname = tarfile.LNKTYPE, data[2:].decode()
             elif data.startswith(b"->"):
                 member.type, member.linkname = tarfile.SYMTYPE, data[2:].decode()
             else:
@@ -151,6 +153,49 @@ def test_an_sdist_is_judged_by_its_source(tmp_path: Path) -> None:
     (finding,) = report.findings
     assert (finding.code, str(finding.location)) == ("SP101", f"{tmp_path}/p-1.0.tar.gz/p-1.0/csrc/r.cpp:2:37")
     assert report.exit_code == 1
+
+
+@pytest.mark.parametrize("target", ["root/.cache/x/_C.so", "var/cas/0a1b2c"])
+@pytest.mark.parametrize("link", ["=>{}", "->/{}", "-> symlink in a folder"])
+def test_links_lead_to_what_python_would_load(
+    tmp_path: Path, libraries: dict[str, bytes], target: str, link: str
+) -> None:
+    bad = f"{SITE}/bad/_C.so"
+    files: Files = {f"{SITE}/ok/_C.so": libraries["void"], target: libraries["wrong"]}
+    layers = [files]
+    if link.startswith("=>"):
+        files[bad] = link.format(target).encode()
+        folder, base = target.rsplit("/", 1)
+        layers.append({f"{folder}/.wh.{base}": b""})  # which takes nothing from a hard link
+    elif link.startswith("->/"):
+        files[bad] = link.format(target).encode()
+    else:
+        files["opt/new"] = f"->/{target.rsplit('/', 1)[0]}".encode()
+        files[bad] = f"->../../../../../opt/new/{target.rsplit('/', 1)[1]}".encode()
+    report = told(tmp_path / "i.tar", docker([tar(layer) for layer in layers]))
+    assert report.exit_code == 1
+    if target.startswith("var") or link.startswith("=>"):
+        assert f"{SITE}/bad/_C.so" in [path for path, _ in rows(report)]
+
+
+def test_a_link_that_leads_nowhere_is_not_clean_where_something_is_required(
+    tmp_path: Path, libraries: dict[str, bytes]
+) -> None:
+    image = docker([tar({f"{SITE}/ok/_C.so": libraries["void"], f"{SITE}/bad/_C.so": b"->/gone/x"})])
+    assert told(tmp_path / "i.tar", image).exit_code == 0
+    assert survey.survey([str(tmp_path / "i.tar")], require=("esimd_gemv_int4",)).exit_code == 2
+    hard = docker([tar({f"{SITE}/ok/_C.so": libraries["void"], f"{SITE}/bad/_C.so": b"=>gone/x"})])
+    assert told(tmp_path / "h.tar", hard).exit_code == 2
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_layers_compressed_in_parts(
+    tmp_path: Path, libraries: dict[str, bytes], pack: Callable[[bytes], bytes]
+) -> None:
+    layer = tar({"ok.so": libraries["void"], "bad.so": libraries["wrong"]})
+    end = b"\x50\x2a\x4d\x18\x04\0\0\0abcd" if pack is zstandard.compress else b""  # a frame to be skipped
+    report = told(tmp_path / "i.tar", docker([pack(layer[:4096]) + pack(layer[4096:]) + end]))
+    assert (report.errors, [path for path, _ in rows(report)]) == ((), ["bad.so", "ok.so"])
 
 
 @pytest.mark.parametrize("keep", [0.5, 0.98])

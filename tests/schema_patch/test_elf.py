@@ -21,9 +21,7 @@ from schema_patch.model import ToolError
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needed = ("libsycl.so.8", "libze_loader.so.1")
     flags = ("-Wl,-rpath,$ORIGIN/../lib", "-Wl,--enable-new-dtags")
-    return build(
-        tmp_path_factory.mktemp("elf"), [WRONG, OTHER], needed=needed, flags=flags
-    )
+    return build(tmp_path_factory.mktemp("elf"), [WRONG, OTHER], needed=needed, flags=flags)
 
 
 def texts(path: Path) -> list[str]:

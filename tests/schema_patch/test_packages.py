@@ -156,3 +156,39 @@ def test_an_unreadable_folder_is_an_error_and_the_rest_is_found(tmp_path: Path, 
     assert len(errors) == 1
     assert f"{closed}" in errors[0]
     assert "Permission denied" in errors[0]
+
+
+def test_where_python_looks_is_where_this_looks(tmp_path: Path, library: bytes) -> None:
+    site, source = tmp_path / "site-packages", tmp_path / "src"
+    put(source / "linked" / "_C.so", library)
+    put(source / "on_path" / "pkg" / "_C.so", library)
+    put(source / "editable" / "_C.so", library)
+    put(source / "old" / "_C.so", library)
+    site.mkdir()
+    (site / "linked").symlink_to("../src/linked")
+    (site / "mine.pth").write_text(f"# a comment\n{source / 'on_path'}\nimport os; os.environ\n")
+    (site / "__editable__.e.pth").write_text("import __editable___e_finder; __editable___e_finder.install()")
+    (site / "__editable___e_finder.py").write_text(f"MAPPING: dict[str, str] = {{'e': {str(source / 'editable')!r}}}")
+    (site / "old.egg-link").write_text(f"{source / 'old'}\n.")
+    wheel(site / "z-1.0-py3.11-linux-x86_64.egg", {"z/_C.so": library})
+    found = packages.find(str(site))
+    assert {os.path.relpath(one.path, tmp_path) for one in found.libraries} == {
+        "site-packages/linked/_C.so", "src/on_path/pkg/_C.so", "src/editable/_C.so", "src/old/_C.so",
+        "site-packages/z-1.0-py3.11-linux-x86_64.egg/z/_C.so",
+    }  # fmt: skip
+    assert (found.unfollowed, found.errors) == ([], [])
+    (site / "odd.pth").write_text("import sys; sys.path.insert(0, compute())")
+    assert [os.path.basename(path) for path, _ in packages.find(str(site)).unfollowed] == ["odd.pth"]
+
+
+def test_nothing_is_unpacked_without_a_limit(tmp_path: Path, library: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "LARGEST_TEXT", 1000)
+    monkeypatch.setattr(packages, "LARGEST", len(library) - 1)
+    path = wheel(tmp_path / "p.whl", {"p/_C.so": library, "p/x.py": b"#" * 1001})
+    found = packages.find(str(path))
+    with pytest.raises(ToolError, match="of at most"), packages.local(found.libraries[0]):
+        pass
+    with pytest.raises(ToolError, match="too large"):
+        found.scripts[f"{path}/p/x.py"]()
+    with pytest.raises(ToolError, match="too large"):
+        packages.find(str(wheel(tmp_path / "q.whl", {"q-1.dist-info/RECORD": b"x" * 1001})))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from elf_files import ALIAS, OTHER, VOID, WRONG, build
+from elf_files import ALIAS, OTHER, SPACE, VOID, WRONG, build
 
 from schema_patch.elf.reader import ElfFacts, FoundSchema, Named
 from schema_patch.installed import packages, policy
@@ -147,18 +147,23 @@ def test_files_are_read_and_what_cannot_be_read_stops_nothing(tmp_path: Path) ->
     assert (library["path"], library["sycl"], library["schemas"]) == (str(good), "9", 2)
 
 
-def test_the_platforms_own_packages_are_passed_over(tmp_path: Path) -> None:
-    for name in ("torch", "mine"):
-        build(tmp_path / name, [WRONG])
+def test_the_platforms_own_packages_are_passed_over_unless_they_name_our_namespace(tmp_path: Path) -> None:
+    for name, space in (("torch", "aten"), ("intel_esimd_kernels", SPACE), ("mine", "aten")):
+        build(tmp_path / name, [WRONG], space=space)
         record = tmp_path / f"{name}-1.0.dist-info" / "RECORD"
         record.parent.mkdir()
         record.write_text(f"{name}/libx.so,,\n")
     report = survey.survey([str(tmp_path)])
-    assert [str(row.location) for row in report.checked] == [str(tmp_path / "mine" / "libx.so")]
+    assert [str(row.location) for row in report.checked] == [
+        str(tmp_path / "intel_esimd_kernels" / "libx.so"), str(tmp_path / "mine" / "libx.so"),
+    ]  # fmt: skip
+    assert report.exit_code == 1
     (skipped,) = report.facts["skipped"]  # type: ignore[attr-defined]
     assert (skipped["what"], skipped["files"]) == ("torch 1.0", 1)
-    assert len(survey.survey([str(tmp_path)], include_all=True).checked) == 2
+    assert len(survey.survey([str(tmp_path)], include_all=True).checked) == 3
     assert len(survey.survey([str(tmp_path / "torch" / "libx.so")]).checked) == 1  # asked for by name
+    asked = survey.survey([str(tmp_path)], require=("aten::op",))
+    assert len(asked.checked) == 3
 
 
 def test_a_helper_for_another_machine_is_passed_over_unless_asked_for(tmp_path: Path) -> None:

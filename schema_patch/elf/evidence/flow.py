@@ -1,4 +1,4 @@
-"""One function as a graph: its blocks, where paths that part at a branch meet again, and what it is given and reaches."""
+"""One function as a graph: where paths that part at a branch meet again, and what it is given and calls."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def meetings(after: dict[int, tuple[int, ...]]) -> dict[int, int]:
 def given(
     entry: int, step: Callable[[int], Step], after: dict[int, tuple[int, ...]], callee: Callable[[Step], int]
 ) -> int:
-    """The registers whose values a function is given: read before they are written. `callee`: those of what it calls."""
+    """The registers that a function is given: read before they are written. `callee`: those of what it calls."""
     read = 0
     seen: dict[int, int] = {}
     pending = [(entry, ARGUMENTS)]
@@ -116,8 +116,8 @@ def _backwards(after: dict[int, tuple[int, ...]]) -> list[int]:
     seen = {EXIT}
     stack = [(EXIT, iter(before.get(EXIT, ())))]
     while stack:
-        address, others = stack[-1]
-        found = next((other for other in others if other not in seen), None)
+        address, ahead = stack[-1]
+        found = next((other for other in ahead if other not in seen), None)
         if found is None:
             done.append(address)
             stack.pop()

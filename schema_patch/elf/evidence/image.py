@@ -5,12 +5,13 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
-from .. import dynamic
-from ..dynamic import Dynamic
-from ..layout import Bytes, Layout
+from schema_patch.elf import dynamic
+from schema_patch.elf.dynamic import Dynamic
+from schema_patch.elf.layout import Bytes, Layout
+
 from .instructions import END, Step, decode
 from .machine import IMAGE, IMPORTS, Value
 
@@ -71,7 +72,7 @@ class Image:
         raw = self.layout.constant(self.data, self.dyn.tags.get(dynamic.SYMTAB, 0) + 24 * index, 24)
         if len(raw) != 24:
             return "", 0
-        at, info, _, section, value, _ = dynamic.SYMBOL.unpack(raw)
+        at, _, _, section, value, _ = dynamic.SYMBOL.unpack(raw)
         start, end = self.dyn.names
         stop = self.data.find(b"\0", start + at, min(end, start + at + LONGEST_NAME))
         name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
@@ -124,9 +125,9 @@ class Image:
         found = dynamic.symbols(self.data, self.layout, self.dyn, self.where)
         return {symbol.value for symbol in found if symbol.value and symbol.name.startswith(names)}
 
-    def slots(self, wanted: Callable[[int], bool]) -> set[int]:
-        """Where the addresses of some symbols are kept."""
-        return {place for place, (index, _) in self._symbols.items() if wanted(index)}
+    def slots(self, names: tuple[str, ...]) -> list[int]:
+        """Where the addresses of functions of others are kept whose names begin so."""
+        return [place for place, (index, _) in self._symbols.items() if self.named(index).startswith(names)]
 
     @cached_property
     def inner_slots(self) -> dict[int, list[int]]:

@@ -192,7 +192,7 @@ class Memory:
 
     def extent(self, address: int, limits: Iterable[int]) -> tuple[int, int]:
         """What others may reach who are given an address: the rest of a frame, a block, all that the library writes."""
-        if STACK <= address:
+        if address >= STACK:
             return address, min((limit for limit in limits if limit > address), default=STACK + STACK_SIZE)
         if address >= HEAP:
             start = max((block for block in self.blocks if block <= address), default=HEAP)

@@ -1,8 +1,9 @@
-"""The operands of x86-64 instructions, as functions of registers and memory. One of the two files that know iced-x86."""
+"""The operands of x86-64 instructions, as functions of registers and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from iced_x86 import Instruction, MemorySizeExt, OpKind, Register, RegisterExt
 
@@ -29,14 +30,14 @@ def size_of(instruction: Instruction, index: int) -> int:
     return int(MemorySizeExt.size(instruction.memory_size))
 
 
-def general(register: int) -> int | None:
-    """The number of a general register; None for all others."""
+def general(register: Any) -> int | None:
+    """The number of a general register, one of iced's; None for all others."""
     if not RegisterExt.is_gpr(register):
         return None
     return HIGH[register] if register in HIGH else int(RegisterExt.number(RegisterExt.full_register(register)))
 
 
-def vector(register: int) -> int | None:
+def vector(register: Any) -> int | None:
     return int(RegisterExt.number(register)) if RegisterExt.is_vector_register(register) else None
 
 
@@ -71,8 +72,8 @@ def getter(instruction: Instruction, index: int) -> Get | None:
     """Reads an operand of at most eight bytes; None where it is of another kind."""
     kind = instruction.op_kind(index)
     if kind in IMMEDIATES:
-        number = instruction.immediate(index) & MASK
-        return lambda r, m: number
+        constant = instruction.immediate(index) & MASK
+        return lambda r, m: constant
     if kind == OpKind.MEMORY:
         size = size_of(instruction, index)
         if not 0 < size <= 8:
@@ -166,7 +167,11 @@ def put_words(instruction: Instruction, index: int, *, clears: bool) -> Callable
                     if start >= (0x5 << 44):
                         m.put_bytes(start + 8 * n, items(word))
                 else:
-                    m.store(start + 8 * n if isinstance(start, int) else start, 8, word if not isinstance(word, tuple) else None)
+                    m.store(
+                        start + 8 * n if isinstance(start, int) else start,
+                        8,
+                        word if not isinstance(word, tuple) else None,
+                    )
 
         return store
     number = vector(instruction.op_register(index))

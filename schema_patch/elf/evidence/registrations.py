@@ -1,8 +1,8 @@
 """A library -> its registrations: which text each call that registers an operator is given, in which namespace.
 
 Every call of torch's registration is found by its bytes, and the functions around them are followed: from where a
-namespace is opened, and where a text or a namespace comes from a caller, from the callers on. A call that is not reached so is a
-registration of unknown text; none is left out.
+namespace is opened, and where a text or a namespace comes from a caller, from the callers on. A call that is not
+reached so is a registration of unknown text; none is left out.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .. import calls
-from ..dynamic import Dynamic
-from ..frames import Functions
-from ..layout import Bytes, Layout
+from schema_patch.elf import calls
+from schema_patch.elf.dynamic import Dynamic
+from schema_patch.elf.frames import Functions
+from schema_patch.elf.layout import Bytes, Layout
+
 from . import imports
 from .image import Image
 from .imports import Imports, Record, Text
@@ -30,7 +31,7 @@ MENTIONS = (b"7Library", b"RegisterOperators", b"registerDef", b"registerOperato
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as that is known.
+    """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as is known.
 
     `space`: the namespace, None where it is not known. `site`: the address behind the call; `entry`: of the function
     around it. `why`: what stood in the way.
@@ -74,12 +75,15 @@ class _Search:
     outside: set[int] = field(default_factory=set)
     asked: dict[int, set[int]] = field(default_factory=dict)
 
-    def sites(self, names: tuple[str, ...]) -> set[int]:
-        """The ends of all calls of functions whose name begins so."""
-        slots = self.image.slots(lambda index: self.image.named(index).startswith(names))
-        return self._direct(dict.fromkeys(slots, 0), dict.fromkeys(self.image.own(names), 0), {})
+    def sites(self, *groups: tuple[str, ...]) -> list[set[int]]:
+        """Of each group of names, the ends of all calls of functions whose name begins so."""
+        slots = {slot: n for n, names in enumerate(groups) for slot in self.image.slots(names)}
+        ways = {address: n for n, names in enumerate(groups) for address in self.image.own(names)}
+        found: dict[int, set[int]] = {}
+        self._direct(slots, ways, found)
+        return [found.get(n, set()) for n in range(len(groups))]
 
-    def _direct(self, slots: dict[int, int], ways: dict[int, int], found: dict[int, set[int]]) -> set[int]:
+    def _direct(self, slots: dict[int, int], ways: dict[int, int], found: dict[int, set[int]]) -> None:
         """The ends of calls through slots and of addresses, each with the function that it stands for."""
         ways = dict(ways)
         for part in self.layout.code:
@@ -94,7 +98,6 @@ class _Search:
         for part in self.layout.code:
             for site, target in calls.direct(self.data, part, ways):
                 found.setdefault(ways[target], set()).add(site)
-        return set().union(*found.values())
 
     def _is_stub(self, place: int) -> bool:
         """Whether a jump stands among its like, as in the tables that linkers make."""
@@ -160,7 +163,9 @@ class _Search:
             depending = {entry for entry in pending if self.results[entry].depends}
             callers = self._callers(inner | depending)
             self.superseded |= {entry for entry in depending if callers[entry]}
-            pending = self.around(site for entry in callers for site in callers[entry] if entry in depending or site not in self.called)
+            pending = self.around(
+                site for entry in callers for site in callers[entry] if entry in depending or site not in self.called
+            )
 
 
 def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registration]:
@@ -171,8 +176,8 @@ def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registra
     functions = Functions(data, layout)
     program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
     search = _Search(data, layout, image, functions, program)
-    search.follow(search.sites(OPENS))
-    defines = search.sites(DEFINES)
+    opens, defines = search.sites(OPENS, DEFINES)
+    search.follow(opens)
     search.follow(defines)
     return _registrations(search, defines)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .instructions import BRANCH, CALL, END, JUMP, PLAIN, RETURN, Step, holds
+from .conditions import holds
+from .instructions import BRANCH, CALL, JUMP, PLAIN, RETURN, Step
 from .machine import FOREIGN, HEAP, IMAGE, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
 from .program import Program
 
@@ -176,7 +177,11 @@ class Follower:
                         self.entered.add(where)
                     at = where
                     continue
-                targets = self.program.graph(frame.entry).tables.get(now.address, ()) if where is None or isinstance(where, Foreign) else ()
+                targets = (
+                    self.program.graph(frame.entry).tables.get(now.address, ())
+                    if where is None or isinstance(where, Foreign)
+                    else ()
+                )
                 if not targets:
                     return self._jumped_out(frame, now, where)
                 next_ = self._fork(frame, now, targets)
@@ -312,6 +317,6 @@ def never_returns(name: str) -> bool:
 
 
 ENDINGS = (
-    "__throw_", "_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_", "abort", "terminate", "__stack_chk_fail",
-    "torchCheckFail", "torchInternalAssertFail", "__assert_fail", "__cxa_pure_virtual", "__fortify_fail", "__clang_call_terminate",
+    "__throw_", "_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_", "abort", "terminate", "__assert_fail",
+    "__stack_chk_fail", "torchCheckFail", "torchInternalAssertFail", "__cxa_pure_virtual", "__fortify_fail",
 )  # fmt: skip

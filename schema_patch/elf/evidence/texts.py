@@ -1,0 +1,346 @@
+"""What functions of C and of std::string do to text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .machine import FOREIGN, IMAGE, Item, Value
+from .run import Follower
+
+Do = Callable[[Follower, int], bool]
+STRING = re.compile(r"_ZN(?P<const>K?)St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE(?P<what>\w+)")
+QUIET = re.compile(
+    r"_Zd[la]Pv|_ZNSaIcE|_ZNSt(9|15__)new_allocatorIcE|free$|_ITM_|_ZNSt8ios_base4Init"
+    r"|__cxa_(guard_release|begin_catch|end_catch|free_exception)"
+)
+ALLOCATES = re.compile(r"_Zn[wa]m|malloc$|__cxa_allocate_exception$")
+LONGEST = 1 << 16  # of a text that is followed
+SHORT = 15  # characters that a string holds in itself
+
+
+def known(name: str) -> Do | None:
+    """What the function of a name does, if it is here."""
+    if name in LIBC:
+        return LIBC[name]
+    if ALLOCATES.match(name):
+        return _allocates
+    if QUIET.match(name):
+        return quiet
+    match = STRING.fullmatch(name)
+    return next((do for pattern, do in STRINGS if pattern.fullmatch(match["what"])), None) if match else None
+
+
+def quiet(f: Follower, _: int) -> bool:
+    f.registers.general[0] = FOREIGN
+    return True
+
+
+def _zero(f: Follower, _: int) -> bool:
+    f.registers.general[0] = 0
+    return True
+
+
+def _one(f: Follower, _: int) -> bool:
+    f.registers.general[0] = 1
+    return True
+
+
+def _allocates(f: Follower, _: int) -> bool:
+    size = f.argument(0)
+    f.registers.general[0] = f.memory.allocate(size if isinstance(size, int) and size < 1 << 30 else LONGEST)
+    return True
+
+
+# C.
+
+
+def _strlen(f: Follower, _: int) -> bool:
+    parts = f.memory.text(f.argument(0))
+    f.registers.general[0] = FOREIGN if parts is None else len(parts)
+    return True
+
+
+def _memcpy(f: Follower, _: int) -> bool:
+    target, source, size = (f.argument(n) for n in range(3))
+    _copy(f, target, source, size)
+    f.registers.general[0] = target
+    return True
+
+
+def _copy(f: Follower, target: Value, source: Value, size: Value) -> None:
+    if not isinstance(target, int):
+        f.memory.store(target, 8, None)
+    elif not isinstance(size, int) or size > 1 << 20:
+        f.memory.forget(*f.memory.extent(target, f.limits))
+    elif target >= IMAGE:
+        if isinstance(source, int) and source >= IMAGE:
+            parts = f.memory.bytes(source, size)
+        else:
+            parts = [source and FOREIGN] * size
+        f.memory.put_bytes(target, parts)
+
+
+def _memset(f: Follower, _: int) -> bool:
+    target, value, size = (f.argument(n) for n in range(3))
+    f.registers.general[0] = target
+    if not isinstance(target, int):
+        f.memory.store(target, 8, None)
+    elif not isinstance(size, int) or size > 1 << 20:
+        f.memory.forget(*f.memory.extent(target, f.limits))
+    elif target >= IMAGE:
+        f.memory.put_bytes(target, [value & 255 if isinstance(value, int) else value and FOREIGN] * size)
+    return True
+
+
+def _strcpy(f: Follower, _: int) -> bool:
+    target, source = f.argument(0), f.argument(1)
+    parts = f.memory.text(source)
+    _copy(f, target, source, None if parts is None else len(parts) + 1)
+    f.registers.general[0] = target
+    return True
+
+
+def _compares(f: Follower, _: int) -> bool:
+    f.registers.general[0] = FOREIGN
+    return True
+
+
+LIBC: dict[str, Do] = {
+    "strlen": _strlen, "memcpy": _memcpy, "memmove": _memcpy, "__memcpy_chk": _memcpy, "__memmove_chk": _memcpy,
+    "memset": _memset, "strcpy": _strcpy, "memcmp": _compares, "bcmp": _compares,
+    "strcmp": _compares, "strncmp": _compares,
+    "__cxa_atexit": _zero, "__cxa_guard_acquire": _one, "__cxa_finalize": _zero,
+}  # fmt: skip
+
+
+# std::string: where the characters are, how many, and 16 bytes of its own.
+
+
+def string(f: Follower, address: Value) -> list[Item] | None:
+    """The characters of a string; None where it is not known how many there are."""
+    if not isinstance(address, int) or address < IMAGE:
+        return None
+    start, size = f.memory.load(address, 8), f.memory.load(address + 8, 8)
+    if not isinstance(size, int) or size > LONGEST:
+        return None
+    if not isinstance(start, int) or not start >= IMAGE:
+        return [None] * size
+    return f.memory.bytes(start, size)
+
+
+def _hold(f: Follower, address: Value, parts: list[Item] | None) -> None:
+    """Makes a string of characters at an address."""
+    if not isinstance(address, int) or address < IMAGE:
+        f.memory.store(address if not isinstance(address, int) else FOREIGN, 8, None)
+        return
+    if parts is None:
+        f.memory.forget(address, address + 32)
+        return
+    start = address + 16 if len(parts) <= SHORT else f.memory.allocate(len(parts) + 1)
+    f.memory.store(address, 8, start)
+    f.memory.store(address + 8, 8, len(parts))
+    if len(parts) > SHORT:
+        f.memory.store(address + 16, 8, len(parts))
+    f.memory.put_bytes(start, [*parts, 0])
+
+
+def _span(f: Follower, start: Value, size: Value) -> list[Item] | None:
+    if not isinstance(size, int) or size > LONGEST:
+        return None
+    return f.memory.bytes(start, size) if isinstance(start, int) and start >= IMAGE else [start and FOREIGN] * size
+
+
+def _from(read: Callable[[Follower], list[Item] | None], *, adds: bool = False, gives: bool = False) -> Do:
+    """A string made of what `read` finds, or with that added."""
+
+    def do(f: Follower, _: int) -> bool:
+        this, parts = f.argument(0), read(f)
+        if adds:
+            old = string(f, this)
+            parts = None if old is None or parts is None else old + parts
+        _hold(f, this, parts)
+        f.registers.general[0] = this if gives or adds else FOREIGN
+        return True
+
+    return do
+
+
+def _nothing(_: Follower) -> list[Item] | None:
+    return []
+
+
+def _c_string(f: Follower) -> list[Item] | None:
+    return f.memory.text(f.argument(1))
+
+
+def _pair(f: Follower) -> list[Item] | None:
+    return _span(f, f.argument(1), f.argument(2))
+
+
+def _range(f: Follower) -> list[Item] | None:
+    first, last = f.argument(1), f.argument(2)
+    return _span(f, first, last - first) if isinstance(first, int) and isinstance(last, int) and last >= first else None
+
+
+def _other(f: Follower) -> list[Item] | None:
+    return string(f, f.argument(1))
+
+
+def _part(f: Follower) -> list[Item] | None:
+    whole, start, size = string(f, f.argument(1)), f.argument(2), f.argument(3)
+    return (
+        whole[start : start + size] if whole is not None and isinstance(start, int) and isinstance(size, int) else None
+    )
+
+
+def _repeated(f: Follower) -> list[Item] | None:
+    size, what = f.argument(1), f.argument(2)
+    if not isinstance(size, int) or size > LONGEST:
+        return None
+    return [what & 255 if isinstance(what, int) else None] * size
+
+
+def _character(f: Follower) -> list[Item] | None:
+    what = f.argument(1)
+    return [what & 255 if isinstance(what, int) else None]
+
+
+def _replaces(text: bool, terminated: bool = False) -> Do:
+    """_M_replace(start, count, text, size), and what is made of it."""
+
+    def do(f: Follower, _: int) -> bool:
+        this, start, count = (f.argument(n) for n in range(3))
+        old = string(f, this)
+        new = f.memory.text(f.argument(3)) if terminated else _span(f, f.argument(3), f.argument(4))
+        if not text:
+            size, what = f.argument(3), f.argument(4)
+            new = [what & 255 if isinstance(what, int) else None] * size if isinstance(size, int) else None
+        known = old is not None and new is not None and isinstance(start, int) and isinstance(count, int)
+        parts = [*old[:start], *new, *old[start + count :]] if known else None  # type: ignore[index,misc,operator]
+        _hold(f, this, parts)
+        f.registers.general[0] = this
+        return True
+
+    return do
+
+
+def _inserts(f: Follower, _: int) -> bool:
+    this, start = f.argument(0), f.argument(1)
+    old, new = string(f, this), f.memory.text(f.argument(2))
+    known = old is not None and new is not None and isinstance(start, int)
+    _hold(f, this, [*old[:start], *new, *old[start:]] if known else None)  # type: ignore[index,misc]
+    f.registers.general[0] = this
+    return True
+
+
+def _reserves(f: Follower, _: int) -> bool:
+    """The same characters, perhaps elsewhere."""
+    this, size = f.argument(0), f.argument(1)
+    old = string(f, this)
+    if isinstance(this, int) and this >= IMAGE:
+        if old is None or not isinstance(size, int):
+            f.memory.forget(this, this + 32)
+        elif size > SHORT:
+            start = f.memory.allocate(size + 1)
+            f.memory.store(this, 8, start)
+            f.memory.store(this + 16, 8, size)
+            f.memory.put_bytes(start, [*old, 0])
+    return True
+
+
+def _create(f: Follower, _: int) -> bool:
+    """char* _M_create(size_t& capacity, size_t old): room for that many, and a NUL."""
+    size = f.memory.load(f.argument(1), 8)
+    f.registers.general[0] = f.memory.allocate(size + 1 if isinstance(size, int) and size < LONGEST else LONGEST)
+    return True
+
+
+def _gives(offset: int, *, loads: bool) -> Do:
+    def do(f: Follower, _: int) -> bool:
+        this = f.argument(0)
+        place = this + offset if isinstance(this, int) else this
+        f.registers.general[0] = f.memory.load(place, 8) if loads else place
+        return True
+
+    return do
+
+
+def _keeps(offset: int) -> Do:
+    def do(f: Follower, _: int) -> bool:
+        this = f.argument(0)
+        f.memory.store(this + offset if isinstance(this, int) else this, 8, f.argument(1))
+        return True
+
+    return do
+
+
+def _set_length(f: Follower, _: int) -> bool:
+    this, size = f.argument(0), f.argument(1)
+    _keeps(8)(f, 0)
+    start = f.memory.load(this, 8)
+    f.memory.store(start + size if isinstance(start, int) and isinstance(size, int) else None, 1, 0)
+    return True
+
+
+def _end(f: Follower, _: int) -> bool:
+    start, size = f.memory.load(f.argument(0), 8), None
+    this = f.argument(0)
+    size = f.memory.load(this + 8, 8) if isinstance(this, int) else None
+    f.registers.general[0] = start + size if isinstance(start, int) and isinstance(size, int) else None
+    return True
+
+
+def _at(f: Follower, _: int) -> bool:
+    start, index = f.memory.load(f.argument(0), 8), f.argument(1)
+    f.registers.general[0] = start + index if isinstance(start, int) and isinstance(index, int) else None
+    return True
+
+
+def _moves(f: Follower, site: int) -> bool:
+    """The other is empty afterwards, where it is known at all."""
+    other = f.argument(1)
+    _from(_other, gives=True)(f, site)
+    _hold(f, other, [])
+    return True
+
+
+STRINGS: list[tuple[re.Pattern[str], Do]] = [
+    (re.compile(pattern), do)
+    for pattern, do in (
+        (r"C[12]E(IS3_E)?PKcRKS3_|C[12]IS3_EEPKcRKS3_", _from(_c_string)),
+        (r"C[12]EPKcmRKS3_", _from(_pair)),
+        (r"C[12]ERKS4_", _from(_other)),
+        (r"C[12]EOS4_", _moves),
+        (r"C[12]E(v|RKS3_)", _from(_nothing)),
+        (r"C[12]EmcRKS3_", _from(_repeated)),
+        (r"C[12]ERKS4_mm", _from(_part)),
+        (r"12_M_constructI(PKc|Pc|N9__gnu_cxx.*)EE?vT_.*", _from(_range)),
+        (r"D[12]Ev|10_M_disposeEv|10_M_destroyEm", quiet),
+        (r"9_M_createERmm", _create),
+        (r"9_M_appendEPKcm|6appendEPKcm", _from(_pair, adds=True)),
+        (r"6appendEPKc|pLEPKc", _from(_c_string, adds=True)),
+        (r"6appendERKS4_|pLERKS4_", _from(_other, adds=True)),
+        (r"6appendEmc", _from(_repeated, adds=True)),
+        (r"9push_backEc|pLEc", _from(_character, adds=True)),
+        (r"9_M_assignERKS4_|6assignERKS4_|aSERKS4_", _from(_other, gives=True)),
+        (r"6assignEOS4_|aSEOS4_", _moves),
+        (r"6assignEPKc|aSEPKc", _from(_c_string, gives=True)),
+        (r"6assignEPKcm", _from(_pair, gives=True)),
+        (r"10_M_replaceEmmPKcm|7replaceEmmPKcm", _replaces(text=True)),
+        (r"7replaceEmmPKc", _replaces(text=True, terminated=True)),
+        (r"14_M_replace_auxEmmmc|7replaceEmmmc", _replaces(text=False)),
+        (r"6insertEmPKc", _inserts),
+        (r"7reserveEm", _reserves),
+        (r"5c_strEv|4dataEv|5beginEv|7_M_dataEv", _gives(0, loads=True)),
+        (r"4sizeEv|6lengthEv", _gives(8, loads=True)),
+        (r"13_M_local_dataEv", _gives(16, loads=False)),
+        (r"16_M_get_allocatorEv|13get_allocatorEv", _gives(0, loads=False)),
+        (r"7_M_dataEPc|12_Alloc_hiderC[12]EPcRKS3_|12_Alloc_hiderC[12]EPcOS3_", _keeps(0)),
+        (r"9_M_lengthEm", _keeps(8)),
+        (r"11_M_capacityEm", _keeps(16)),
+        (r"13_M_set_lengthEm", _set_length),
+        (r"3endEv", _end),
+        (r"ixEm|2atEm", _at),
+    )
+]

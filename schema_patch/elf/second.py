@@ -1,0 +1,96 @@
+"""A second reader of the same file: lief. What it sees otherwise than we do, one of the two sees wrongly.
+
+The one door to lief. It may read a file only after layout.py has proved that whole: lief takes cut files for whole
+ones. It takes a file into memory, so that one too large for that is not read again, which is said.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+
+from . import dynamic
+from .layout import SHT_NOBITS, SHT_NULL, prove_whole
+from .reader import mapped
+
+LARGEST = 256 << 20  # bytes
+SHOWN = 3  # names in one message
+
+
+def differences(path: str, where: str) -> list[str]:
+    """What lief reads otherwise, in words: needed libraries, name, run path, sections, exported symbols."""
+    if os.path.getsize(path) > LARGEST:
+        return []
+    import lief
+
+    lief.logging.disable()
+    binary = lief.ELF.parse(path)
+    if binary is None:
+        return ["headers, which lief cannot read"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # kinds of sections that lief has no name for
+        ours, theirs = _ours(path, where), _theirs(binary)
+    return [f"{what}: {_some(ours[what], theirs[what])}" for what in ours if sorted(ours[what]) != sorted(theirs[what])]
+
+
+def too_large(path: str) -> bool:
+    """Whether a file is not read a second time."""
+    return os.path.getsize(path) > LARGEST
+
+
+def _ours(path: str, where: str) -> dict[str, list[str]]:
+    with mapped(path, where) as data:
+        layout = prove_whole(data, where)
+        dyn = dynamic.read(data, layout, where)
+        symbols = dynamic.symbols(data, layout, dyn, where)
+        return {
+            "needed libraries": list(dyn.needed),
+            "name": [dyn.soname] if dyn.soname else [],
+            "run path": [dyn.runpath] if dyn.runpath else [],
+            "sections": [
+                _section(p.name, p.start, p.end) for p in layout.sections if p.kind not in (SHT_NULL, SHT_NOBITS)
+            ],
+            "exported symbols": [symbol.name for symbol in symbols if symbol.value],
+        }
+
+
+def _theirs(binary: object) -> dict[str, list[str]]:
+    import lief
+
+    assert isinstance(binary, lief.ELF.Binary)
+    names: list[str] = []
+    run: dict[bool, str] = {}
+    for entry in binary.dynamic_entries:
+        if isinstance(entry, lief.ELF.DynamicSharedObject):
+            names.append(str(entry.name))
+        elif isinstance(entry, lief.ELF.DynamicEntryRunPath):
+            run.setdefault(True, str(entry.runpath))
+        elif isinstance(entry, lief.ELF.DynamicEntryRpath):
+            run.setdefault(False, str(entry.rpath))
+    sections = [s for s in binary.sections if int(s.type) not in (SHT_NULL, SHT_NOBITS)]
+    return {
+        "needed libraries": [str(name) for name in binary.libraries],
+        "name": names,
+        "run path": [path for path in (run.get(True, run.get(False, "")),) if path],
+        "sections": [_section(str(s.name), s.file_offset, s.file_offset + s.size) for s in sections],
+        "exported symbols": list(_exported(binary)),
+    }
+
+
+def _exported(binary: object) -> Iterator[str]:
+    import lief
+
+    assert isinstance(binary, lief.ELF.Binary)
+    for symbol in binary.dynamic_symbols:
+        if symbol.value and symbol.shndx and symbol.binding != lief.ELF.Symbol.BINDING.LOCAL:
+            yield str(symbol.name)
+
+
+def _section(name: str, start: int, end: int) -> str:
+    return f"{name} {start:#x}-{end:#x}"
+
+
+def _some(ours: list[str], theirs: list[str]) -> str:
+    mine, other = sorted({*ours} - {*theirs})[:SHOWN], sorted({*theirs} - {*ours})[:SHOWN]
+    return f"{', '.join(mine) or 'nothing'} by our reader, {', '.join(other) or 'nothing'} by lief"

@@ -70,7 +70,7 @@ def first_difference(
 
 class _Eager(TorchDispatchMode):
     def __init__(self, guarded: dict[str, Decision], into: list[Recorded]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.guarded, self.into = guarded, into
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -33,10 +33,14 @@ DOUBLE = {True: "-doubleGRF", False: "-ze-opt-large-register-file"}  # by whethe
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Machine code of one image. `spills`: bytes of each kernel that has any."""
+    """Machine code of one image: an ELF file, or an archive of one for each device."""
 
     code: bytes
-    spills: dict[str, int]
+
+    @property
+    def spills(self) -> dict[str, int]:
+        """Bytes that a thread of each kernel keeps in memory for want of registers, of those that do."""
+        return _spills(self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +131,13 @@ def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequ
             why = processes.ending(done.code) if done.code else "left no machine code"
             raise ToolError(f"ocloc {why} for {','.join(devices)}, kernel {kernels}\n{done.said.strip()}")
         code = results[0].read_bytes()
-    machine = Machine(code, _spills(code))
+    machine = Machine(code)
     cache.store("machine", key, machine)
     return machine
 
 
 def _spills(code: bytes) -> dict[str, int]:
-    """Bytes that each kernel keeps in memory for want of registers, from the notes that IGC leaves (.ze_info, YAML)."""
+    """From the notes that IGC leaves (.ze_info, YAML)."""
     spills: dict[str, int] = {}
     parts = [code]
     if code.startswith(zebin.ARCHIVE):
@@ -147,7 +151,7 @@ def _spills(code: bytes) -> dict[str, int]:
 
 def _spilling(notes: str) -> Iterator[tuple[str, int]]:
     for block in re.split(r"(?m)^\s*- name:\s*", notes)[1:]:
-        size = re.search(r"(?m)^\s*spill_(?:mem_)?size:\s*(\d+)", block)
+        size = re.search(r"usage:\s*spill_fill_space\s+size:\s*(\d+)", block)
         if size and int(size[1]):
             yield block.split("\n", 1)[0].strip("'\" "), int(size[1])
 

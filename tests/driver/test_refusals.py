@@ -204,9 +204,21 @@ def test_options_follow_the_image() -> None:
 
 
 def test_spills_are_read_from_the_notes() -> None:
-    notes = (
-        "kernels:\n  - name: 'one'\n    execution_env:\n      spill_size: 3456\n  - name: two\n    execution_env: {}\n"
-    )
+    notes = """kernels:
+  - name:            'one'
+    payload_arguments:
+      - arg_type:        packed_local_ids
+        size:            6
+    per_thread_memory_buffers:
+      - type:            scratch
+        usage:           spill_fill_space
+        size:            3456
+  - name:            two
+    per_thread_memory_buffers:
+      - type:            global
+        usage:           private_space
+        size:            10240
+"""
     assert dict(offline._spilling(notes)) == {"one": 3456}
 
 

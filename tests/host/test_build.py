@@ -40,6 +40,10 @@ def test_kernels_and_registrations_are_sources(tmp_path: Path) -> None:
     assert [name for name, source in found.items() if source.helper] == ["other.cpp"]
     assert (found["ops.cc"].namespaces, found["ops.cc"].defines) == (("mine", "theirs"), ("mine",))
     assert found["bind.cpp"].modules == ("bind",)
+    (root / "csrc" / "deep").mkdir()
+    (root / "csrc" / "deep" / "bind.cpp").write_text("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}")
+    both = [s.modules for s in sources.sources(root) if s.modules]
+    assert both == [("csrc_bind",), ("csrc_deep_bind",)]
     assert [s.name for s in sources.sources(root, ["csrc/*.sycl"])] == ["csrc/a.sycl"]
     with pytest.raises(ToolError, match="none of 4 sources matches"):
         sources.sources(root, ["*.cu"])

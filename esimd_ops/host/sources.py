@@ -79,7 +79,7 @@ def _read(path: Path, root: Path, alone: bool) -> Source:
         modules=names(_MODULE),
         pybind=bool(_PYBIND.search(text)),
         sub_groups=tuple(sorted({int(width) for width in _SUB_GROUP.findall(text)})),
-        helper=path.suffix != ".sycl" and not (_KERNELS.search(text) or _TORCH.search(text)),
+        helper=path.suffix != ".sycl" and not any(p.search(text) for p in (_KERNELS, _TORCH, _REGISTRATION, _MODULE)),
     )
 
 

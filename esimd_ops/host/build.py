@@ -198,7 +198,7 @@ def _escaped(path: str | Path) -> str:
 
 
 def _compile(source: Source, name: str, with_torch: bool, once: bool) -> str:
-    extra = f"-DTORCH_EXTENSION_NAME={source.path.stem}"
+    extra = f"-DTORCH_EXTENSION_NAME={source.extension}"
     if source.pybind:
         extra += " -DESIMD_HOST_PYBIND"
     if source.sub_groups:

@@ -30,7 +30,7 @@ for path, modules in json.loads(sys.stdin.read()):
             spec = importlib.util.spec_from_file_location(name, path)
             spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except (OSError, ImportError, RuntimeError) as error:
-        words = str(error)
+        words = str(error.__cause__ or error)  # torch says only that it could not
     print(json.dumps(["done", path, words]), flush=True)
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ class Source:
     """One C++ file of a tree.
 
     name        its path within the tree
+    extension   what TORCH_EXTENSION_NAME is for it: its file's name, with its folders' where another is called alike
     namespaces  torch.ops namespaces that it defines or implements operators of
     defines     those of them whose schemas it holds
     modules     Python modules that it is
@@ -46,6 +48,7 @@ class Source:
 
     path: Path
     name: str
+    extension: str
     namespaces: tuple[str, ...]
     defines: tuple[str, ...]
     modules: tuple[str, ...]
@@ -58,22 +61,25 @@ class Source:
         return bool(self.namespaces or self.modules)
 
 
-def _read(path: Path, root: Path) -> Source:
+def _read(path: Path, root: Path, alone: bool) -> Source:
     text = path.read_text("utf-8", "replace")
+    inner = path.relative_to(root).with_suffix("")
+    extension = path.stem if alone else "_".join(inner.parts)
 
     def names(pattern: re.Pattern[str]) -> tuple[str, ...]:
-        found = (path.stem if name == EXTENSION else name for name in pattern.findall(text))
+        found = (extension if name == EXTENSION else name for name in pattern.findall(text))
         return tuple(dict.fromkeys(found))
 
     return Source(
         path=path,
         name=path.relative_to(root).as_posix(),
+        extension=extension,
         namespaces=names(_REGISTRATION),
         defines=names(_DEFINITION),
         modules=names(_MODULE),
         pybind=bool(_PYBIND.search(text)),
         sub_groups=tuple(sorted({int(width) for width in _SUB_GROUP.findall(text)})),
-        helper=path.suffix != ".sycl" and not (_KERNELS.search(text) or _TORCH.search(text)),
+        helper=path.suffix != ".sycl" and not any(p.search(text) for p in (_KERNELS, _TORCH, _REGISTRATION, _MODULE)),
     )
 
 
@@ -81,11 +87,12 @@ def sources(tree: Path, only: Sequence[str] = ()) -> tuple[Source, ...]:
     """The C++ sources of a tree, in its order. Raises ToolError where none is a kernel or registers anything."""
     if not tree.is_dir():
         raise ToolError("no such directory", str(tree))
-    found = []
+    paths: list[Path] = []
     for folder, folders, names in walk(str(tree)):
         folders[:] = [name for name in folders if name not in NO_KERNELS]
-        paths = (Path(folder, name) for name in names if name.endswith((".sycl", *HOST_SUFFIXES)))
-        found += [_read(path, tree) for path in paths]
+        paths += (Path(folder, name) for name in names if name.endswith((".sycl", *HOST_SUFFIXES)))
+    stems = Counter(path.stem for path in paths)
+    found = [_read(path, tree, stems[path.stem] == 1) for path in paths]
     kernels = [source for source in found if not source.helper]
     if not any(source.registers or source.path.suffix == ".sycl" for source in kernels):
         raise ToolError(

@@ -40,6 +40,10 @@ def test_kernels_and_registrations_are_sources(tmp_path: Path) -> None:
     assert [name for name, source in found.items() if source.helper] == ["other.cpp"]
     assert (found["ops.cc"].namespaces, found["ops.cc"].defines) == (("mine", "theirs"), ("mine",))
     assert found["bind.cpp"].modules == ("bind",)
+    (root / "csrc" / "deep").mkdir()
+    (root / "csrc" / "deep" / "bind.cpp").write_text("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}")
+    both = [s.modules for s in sources.sources(root) if s.modules]
+    assert both == [("csrc_bind",), ("csrc_deep_bind",)]
     assert [s.name for s in sources.sources(root, ["csrc/*.sycl"])] == ["csrc/a.sycl"]
     with pytest.raises(ToolError, match="none of 4 sources matches"):
         sources.sources(root, ["*.cu"])
@@ -89,6 +93,7 @@ def compile_text(tmp_path: Path, text: str) -> str:
         ("xmx::dpas<8, 8, float>(simd<float, 128>(0), simd<sycl::half, 128>(1), simd<sycl::half, 128>(1));", "dpas"),
         ("reduce<float>(v, std::minus<>());", "std::plus<> or std::multiplies<>"),
         ("item.get_sub_group().shuffle_down(1, 1);", "shuffle_down"),
+        ("v = exp(v, saturation_on);", "exp does not saturate"),
         ("simd<long double*, 4> w;", "no element type"),
     ],
 )
@@ -96,8 +101,29 @@ def test_what_is_not_supported_does_not_compile_and_is_named(tmp_path: Path, tex
     assert named in compile_text(tmp_path, text)
 
 
-def test_what_is_supported_compiles_without_torch(tmp_path: Path) -> None:
-    assert compile_text(tmp_path, "block_store<float, 16>(p, v * 2.0f);") == ""
+SPELLINGS = """
+  v.copy_from(p); v.copy_to(p, element_aligned); simd<float, 16> w(p, vector_aligned); auto d = v.data();
+  sycl::id<1> i(3); p[i] = 1.f; int n = i; sycl::range<1> r = sycl::range<1>(4) * sycl::range<1>(2) + 1;
+  auto c = v.bit_cast_view<float, 4, 4>().column(1); auto m = v.bit_cast_view<float, 4, 4>().row(2);
+  simd<uint32_t, 16> o(0u, 4u); simd<uint16_t, 16> words(1); simd_mask<16> on(1); uint32_t* q = o.storage();
+  auto b = block_load<float, 16>(p + o[1]); v = v * v.select<1, 1>(0); v = max<float, 16, float>(v, w);
+  v = exp2<float, 16, float>(v.select<16, 1>(0)); v = rnde<float, 16>(v * 2.0f); float s = v[0], t = v.select<1, 1>(3);
+  auto g = gather<uint32_t, 16, 1, uint32_t>(q, o, words); v = gather<float, 16>(p, o, on, v); v = gather(p, o);
+  v = gather<float, 16>(p, o.select<16, 1>(0), on, properties{alignment<4>}); auto e = gather<float, 32, 2>(p, o);
+  scatter<float, 16>(p, o, v.select<16, 1>(0)); scatter<float, 16, 1, uint32_t>(p, o, v, on); scatter(p, o, v, on);
+  v = lsc_gather<float, 1, lsc_data_size::default_size, cache_hint::none, cache_hint::none, 16>(p, 0u, on);
+  lsc_prefetch<float, 16, lsc_data_size::default_size, cache_hint::cached, cache_hint::cached>(p);
+  lsc_fence(); fence<memory_kind::local, fence_flush_op::none, fence_scope::group>(); fence<fence_mask::sw_barrier>();
+  sycl::half h = sycl::half(2) * 3 + sycl::half(1) / 2; float f = h * 2.5f; on |= v > w; on = !on & (v == 0.0f) | ~on;
+  simd_mask<8> part = on.select<8, 2>(1); on.select<8, 2>(0) = part; v.merge(w, on); auto x = merge(v, w, on);
+  sycl::vec<float, 4> four(1, 2, 3, 4); four += four * 2.0f; sycl::queue queue; queue.wait();
+  float* shared = sycl::malloc_shared<float>(16, queue); sycl::free(shared, queue); std::cout << v;
+"""
+
+
+@pytest.mark.parametrize("text", ["block_store<float, 16>(p, v * 2.0f);", SPELLINGS], ids=["little", "everyday"])
+def test_what_is_supported_compiles_without_torch(tmp_path: Path, text: str) -> None:
+    assert compile_text(tmp_path, text) == ""
 
 
 def test_a_wheel_holds_the_headers() -> None:

@@ -1,5 +1,6 @@
 // Functions of single numbers, as libm computes them.
 #pragma once
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,12 @@ ESIMD_HOST_UNARY(trunc, std::trunc(x))
 ESIMD_HOST_UNARY(rint, std::rint(x))
 ESIMD_HOST_UNARY(round, std::round(x))
 ESIMD_HOST_UNARY(fabs, std::fabs(x))
+ESIMD_HOST_UNARY(exp10, std::pow(decltype(x)(10), x))
+ESIMD_HOST_UNARY(expm1, std::expm1(x))
+ESIMD_HOST_UNARY(log10, std::log10(x))
+ESIMD_HOST_UNARY(log1p, std::log1p(x))
+ESIMD_HOST_UNARY(tan, std::tan(x))
+ESIMD_HOST_UNARY(erfc, std::erfc(x))
 #undef ESIMD_HOST_UNARY
 
 inline float nan(uint32_t) { return __builtin_nanf(""); }
@@ -74,6 +81,16 @@ template <class T>
 inline T rsqrt(T x) { return sycl::rsqrt(x); }
 template <class T>
 inline T recip(T x) { return T(1) / x; }
+template <class T>
+inline T sin(T x) { return sycl::sin(x); }
+template <class T>
+inline T cos(T x) { return sycl::cos(x); }
+template <class T>
+inline T tanh(T x) { return sycl::tanh(x); }
+template <class T>
+inline T divide(T x, T y) { return x / y; }
+template <class T>
+inline T powr(T x, T y) { return static_cast<T>(std::pow(detail::wide_t<T>(x), detail::wide_t<T>(y))); }
 }  // namespace native
 
 template <class T, class = std::enable_if_t<detail::is_number<T>>>
@@ -90,6 +107,21 @@ template <class T, class = std::enable_if_t<detail::is_number<T>>>
 inline T pow(T x, T y) { return static_cast<T>(std::pow(detail::wide_t<T>(x), detail::wide_t<T>(y))); }
 template <class T, class = std::enable_if_t<detail::is_number<T>>>
 inline T fma(T a, T b, T c) { return static_cast<T>(std::fma(detail::wide_t<T>(a), detail::wide_t<T>(b), detail::wide_t<T>(c))); }
+
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T mad(T a, T b, T c) { return a * b + c; }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T fmod(T x, T y) { return static_cast<T>(std::fmod(detail::wide_t<T>(x), detail::wide_t<T>(y))); }
+template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+inline T abs(T x) { return x < 0 ? -x : x; }
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline int isfinite(T x) { return std::isfinite(static_cast<detail::wide_t<T>>(x)); }
+template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+inline T popcount(T x) { return T(std::popcount(std::make_unsigned_t<T>(x))); }
+template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+inline T clz(T x) { return T(std::countl_zero(std::make_unsigned_t<T>(x))); }
+template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+inline T ctz(T x) { return T(std::countr_zero(std::make_unsigned_t<T>(x))); }
 
 template <class To, class From>
 constexpr To bit_cast(const From& from) {

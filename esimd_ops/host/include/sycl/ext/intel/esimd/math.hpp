@@ -27,9 +27,10 @@ inline constexpr bool is_float_or_half = std::is_same_v<T, float> || std::is_sam
 
 // A function of vectors, views and single numbers.
 #define ESIMD_HOST_FUNCTION(NAME, EXPRESSION)                                                                       \
-  template <class T, int N>                                                                                         \
-  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, saturation_off_tag = {}) {                              \
-    simd<T, N> made{detail::Raw()};                                                                                                \
+  template <class T, int N, class Saturation = saturation_off_tag>                                                  \
+  ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, Saturation = {}) {                                      \
+    static_assert(!std::is_same_v<Saturation, saturation_on_tag>, "esimd host: " #NAME " does not saturate");       \
+    simd<T, N> made{detail::Raw()};                                                                                 \
     for (int i = 0; i < N; ++i) {                                                                                   \
       const auto x = detail::native_t<T>(v.at(i));                                                                  \
       made.at(i) = detail::element_cast<T>(EXPRESSION);                                                             \
@@ -67,6 +68,7 @@ ESIMD_HOST_FUNCTION(abs, x < 0 ? -x : x)
 #define ESIMD_HOST_FUNCTION2(NAME, EXPRESSION)                                                                      \
   template <class T, int N, class Saturation = saturation_off_tag>                                                  \
   ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, simd<T, N> w, Saturation = {}) {                        \
+    static_assert(!std::is_same_v<Saturation, saturation_on_tag>, "esimd host: " #NAME " does not saturate");       \
     simd<T, N> made{detail::Raw()};                                                                                                \
     for (int i = 0; i < N; ++i) {                                                                                   \
       const auto x = detail::native_t<T>(v.at(i)), y = detail::native_t<T>(w.at(i));                                \

@@ -64,6 +64,14 @@ ESIMD_HOST_MEMORY inline void scatter_from(T* p, const simd<Offset, Lanes>& offs
   }
 }
 
+template <class X>
+inline constexpr bool is_simd = false;
+template <class T, int N>
+inline constexpr bool is_simd<simd<T, N>> = true;
+// A view of offsets, or one offset.
+template <class X>
+inline constexpr bool is_offsets = (is_vector<X> && !is_simd<X>) || std::is_integral_v<X>;
+
 template <class X, int N>
 ESIMD_HOST_REGISTERS inline auto as_vector(const X& x) {
   if constexpr (is_vector<X>) return simd<element_of<X>, length_of<X>>(x);
@@ -107,27 +115,48 @@ ESIMD_HOST_MEMORY inline void block_store(T* p, simd_view<Base, Region> values, 
   detail::store<T, N>(p, simd<T, N>(values));
 }
 
-// gather: lane i takes the element at p + offsets[i] bytes.
-template <class T, int N, int Each = 1, class Offsets, class Hints = properties<>,
-          std::enable_if_t<detail::is_hint<Hints>, int> = 0>
-ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, Offsets offsets, simd_mask<N / Each> mask,
+// gather: lane i takes `Each` elements from p + offsets[i] bytes. Offsets are a vector, a view of one, or one number.
+#define ESIMD_HOST_HINTS class Hints = properties<>, std::enable_if_t<detail::is_hint<Hints>, int> = 0
+template <class T, int N, int Each, class Offset, ESIMD_HOST_HINTS>
+ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, simd<Offset, N / Each> offsets, simd_mask<N / Each> mask,
                                            std::type_identity_t<simd<T, N>> otherwise, Hints = {}) {
-  detail::gather_into<T, T, Each, N / Each>(otherwise, p, detail::as_vector<Offsets, N / Each>(offsets), mask);
+  detail::gather_into<T, T, Each, N / Each>(otherwise, p, offsets, mask);
   return otherwise;
 }
-template <class T, int N, int Each = 1, class Offsets, class Hints = properties<>,
-          std::enable_if_t<detail::is_hint<Hints>, int> = 0>
-ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, Offsets offsets, simd_mask<N / Each> mask = 1, Hints = {}) {
-  simd<T, N> made;
-  detail::gather_into<T, T, Each, N / Each>(made, p, detail::as_vector<Offsets, N / Each>(offsets), mask);
-  return made;
+template <class T, int N, int Each, class Offset, ESIMD_HOST_HINTS>
+ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, simd<Offset, N / Each> offsets, simd_mask<N / Each> mask = 1, Hints = {}) {
+  return gather<T, N, Each, Offset>(p, offsets, mask, simd<T, N>());
 }
-template <class T, int N, int Each = 1, class Offsets, class Hints = properties<>,
-          std::enable_if_t<detail::is_hint<Hints>, int> = 0>
-ESIMD_HOST_MEMORY inline void scatter(T* p, Offsets offsets, simd<T, N> values,
-                                      simd_mask<N / Each> mask = 1, Hints = {}) {
-  detail::scatter_from<T, T, Each, N / Each>(p, detail::as_vector<Offsets, N / Each>(offsets), values, mask);
+template <class T, int N, class Offset, ESIMD_HOST_HINTS>
+ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, simd<Offset, N> offsets, simd_mask<N> mask,
+                                           std::type_identity_t<simd<T, N>> otherwise, Hints = {}) {
+  return gather<T, N, 1, Offset>(p, offsets, mask, otherwise);
 }
+template <class T, int N, class Offset, ESIMD_HOST_HINTS>
+ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, simd<Offset, N> offsets, simd_mask<N> mask = 1, Hints = {}) {
+  return gather<T, N, 1, Offset>(p, offsets, mask, simd<T, N>());
+}
+template <class T, int N, int Each = 1, class Offsets, class... Rest,
+          std::enable_if_t<detail::is_offsets<Offsets>, int> = 0>
+ESIMD_HOST_MEMORY inline simd<T, N> gather(const T* p, Offsets offsets, Rest... rest) {
+  return gather<T, N, Each>(p, detail::as_vector<Offsets, N / Each>(offsets), rest...);
+}
+template <class T, int N, int Each, class Offset, ESIMD_HOST_HINTS>
+ESIMD_HOST_MEMORY inline void scatter(T* p, simd<Offset, N / Each> offsets, simd<T, N> values, simd_mask<N / Each> mask = 1,
+                                      Hints = {}) {
+  detail::scatter_from<T, T, Each, N / Each>(p, offsets, values, mask);
+}
+template <class T, int N, class Offset, ESIMD_HOST_HINTS>
+ESIMD_HOST_MEMORY inline void scatter(T* p, simd<Offset, N> offsets, std::type_identity_t<simd<T, N>> values,
+                                      simd_mask<N> mask = 1, Hints = {}) {
+  scatter<T, N, 1, Offset>(p, offsets, values, mask);
+}
+template <class T, int N, int Each = 1, class Offsets, class... Rest,
+          std::enable_if_t<detail::is_offsets<Offsets>, int> = 0>
+ESIMD_HOST_MEMORY inline void scatter(T* p, Offsets offsets, simd<T, N> values, Rest... rest) {
+  scatter<T, N, Each>(p, detail::as_vector<Offsets, N / Each>(offsets), values, rest...);
+}
+#undef ESIMD_HOST_HINTS
 // A prefetch changes nothing that a kernel sees.
 template <class T, int N = 1, class... Rest>
 inline void prefetch(const T*, Rest...) {}

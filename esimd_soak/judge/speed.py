@@ -1,8 +1,8 @@
 """How fast a server answered: latencies, token times, throughput, goodput. Values of one server or card. Pure.
 
 The words are those of the field. TTFT: from sending to the first text. TPOT: what is left of a request's time after
-that, over its tokens but the first. ITL: between two pieces of a stream, which may hold several tokens. Of requests
-that ended whole; times at which the client was not loading (between sessions, or standing still) are in no rate.
+that, over its tokens but the first. ITL: between two pieces of a stream, each all that one read brings, which may be
+several tokens. Of requests that ended whole; times at which the client was not loading (between sessions, or standing still) are in no rate.
 """
 
 from __future__ import annotations

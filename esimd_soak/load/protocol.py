@@ -79,7 +79,7 @@ class Reply:
         if not text:
             return
         self.parts.setdefault((index, channel), []).append(text)
-        if self.last and t:
+        if self.last and t > self.last:  # what arrives in one read is one piece
             self.gaps[gaps.bucket(t - self.last)] += 1
         self.first = self.first or t
         self.last = t

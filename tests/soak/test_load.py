@@ -175,7 +175,7 @@ def test_first_token_and_gaps_are_those_of_the_server(soak: Soak, tmp_path: Path
     found = json.loads(soak.out)["servers"][0]["speed"]
     assert 0.2 <= found["ttft"]["p50"] < 0.45
     assert 0.045 <= found["itl"]["p50"] < 0.12
-    assert found["itl"]["count"] == 60
+    assert 30 < found["itl"]["count"] <= 60  # pieces that arrive in one read are one
     assert 0.05 <= found["tpot"]["p50"] < 0.12
     assert found["latency"]["p99"] >= found["latency"]["p50"] >= 0.7
     assert found["goodput"]["good"] == 0

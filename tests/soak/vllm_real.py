@@ -140,7 +140,12 @@ def check(home: Path) -> int:
         kinds = {kind: rate["events"] for kind, rate in part["kinds"].items()}
         print(f"     {part['collapses']['events']} of {part['collapses']['generations']}, {kinds}, {part['errors']}")
         expect(f"{api}: 64 sampled generations are scored, no error", part["collapses"]["generations"] == 64)
-        expect(f"{api}: streamed, with token counts", part["first_text"] > 0 and part["tokens_per_second"] > 0)
+        speed = part["speed"]
+        expect(f"{api}: streamed, with token counts", speed["ttft"]["p50"] > 0 and speed["tokens_per_second"] > 0)
+        expect(f"{api}: times between pieces", 0 < speed["itl"]["p50"] < speed["ttft"]["p99"] + speed["latency"]["p99"])
+        (served,) = found["served"].values()  # type: ignore[attr-defined]
+        print(f"     it says: {served}")
+        expect(f"{api}: says what it serves", VLLM in served["version"] and "block_size" in str(served))
         expect(f"{api}: no NaN", kinds["nan"] == 0)
         expect(f"{api}: no cycle in random text", kinds["cycle"] <= 3)
     plan = home / "greedy.toml"

@@ -29,6 +29,7 @@ MAY_REGISTER = re.compile(rb"LIBRARY|\bLibrary\s*(?:&|\w+\s*[({])|RegisterOperat
 LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
 CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
 SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\([^;]{0,4000}?->", re.DOTALL)
+DEF_CALL = re.compile(rb"\.\s*def\s*\(")
 DISPATCH_KEY = re.compile(r"(?:\bk|DispatchKey::)([A-Z]\w*)")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 WHOLE = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*)*[,)]", re.DOTALL)  # what stands behind the whole text of an argument
@@ -105,6 +106,7 @@ class _Reader:
             self.clean = regions.registering(self.clean)
         self.root = _parser().parse(self.clean).root_node
         self.found = _Found(inert=self.dead)
+        self.macros: list[str] = []  # that register something
         self.texts = Texts(self.clean, self.root)
 
     def location(self, offset: int) -> Location:
@@ -145,7 +147,20 @@ class _Reader:
             at = match.start(1)
             if not any(span.start <= at < span.end for span in (*covered, *hidden)):
                 self.read_alone(at)
+        self.read_uses(hidden)
         self.found.registrations.sort(key=lambda r: (r.location.line, r.location.column))
+
+    def read_uses(self, hidden: list[Span]) -> None:
+        """Where macros that register something are used."""
+        told = {problem.location for problem in self.found.problems}
+        names = b"|".join(re.escape(name.encode("latin-1")) for name in self.macros)
+        uses = re.finditer(rb"\b(" + names + rb")[ \t]*\([^;{}]{0,2000}?\)", self.clean) if names else ()
+        for match in uses:
+            where = self.location(match.start())
+            if where not in told and not any(span.start <= match.start() < span.end for span in hidden):
+                name, text = match[1].decode("latin-1"), match.group().decode("latin-1")
+                message = f"perhaps registered by {name}, which is not followed: edit it by hand"
+                self.found.problems.append(Problem(where, message, text, hint=True))
 
     def read_alone(self, at: int) -> None:
         """A block where the parser stumbled: parse it again with all that stands before it blanked."""
@@ -342,12 +357,7 @@ class _Reader:
         if node is None:
             return None
         try:
-            pieces = list(self.texts.of(node))
-            if node.type in ("string_literal", "raw_string_literal", "concatenated_string") and not WHOLE.match(
-                self.clean, pieces[-1].end
-            ):  # the parser lost what follows, a macro as a rule
-                raise Unclear("more that follows")
-            return literals.read(self.source, pieces)
+            return literals.read(self.source, self.pieces(node))
         except Unclear as what:
             found = str(what).strip()[:40]
             message = f"the text is not made of string literals alone: found {found!r}"
@@ -356,8 +366,23 @@ class _Reader:
         self.problem(node.start_byte, message, self.text(node))
         return None
 
+    def pieces(self, node: Node) -> list[Span]:
+        """The literals that an argument is made of. Raises Unclear."""
+        whole = node.type not in ("string_literal", "raw_string_literal", "concatenated_string", "ERROR")
+        try:
+            found = list(self.texts.of(node))
+            if whole or WHOLE.match(self.clean, found[-1].end):
+                return found
+        except Unclear:
+            if whole:
+                raise
+        return list(self.texts.adjacent(node.start_byte))  # the parser lost what follows, a macro as a rule
+
     def read_macro(self, node: Node) -> None:
         value = self.source[node.start_byte : node.end_byte]
+        name = node.child_by_field_name("name")
+        if name is not None and DEF_CALL.search(value):
+            self.macros.append(self.text(name))
         match = SCHEMA_IN_MACRO.search(value)
         if match:
             text = value.decode("latin-1")

@@ -16,6 +16,8 @@ STRINGS = re.compile(r"(?:(?:std|c10|torch)::)*(?:string|string_view|basic_strin
 GIVERS = frozenset({"c_str", "data", "str"})
 LITERAL = re.compile(rb'(?:u8|[LuU])?(?:R"([^(\s]{0,16})\(.*?\)\1"|"[^"\\\n]*(?:\\.[^"\\\n]*)*")', re.DOTALL)
 CHANGES = rb"\s*(?:\+=|\.\s*(?:append|insert|replace|push_back)\b)"
+SPACE = re.compile(rb"(?:\s|//[^\n]*|/\*.*?\*/|\\\r?\n)*", re.DOTALL)
+WORD = re.compile(rb"[A-Za-z_]\w*")
 DEEPEST = 8  # constants that stand for constants
 
 
@@ -53,6 +55,25 @@ class Texts:
         else:
             raise Unclear(self._text(node))
 
+    def adjacent(self, at: int) -> Iterator[Span]:
+        """The literals that stand side by side from here to the next comma, macros of literals among them, of which the
+        parser makes no expression. Raises Unclear."""
+        while True:
+            gap = SPACE.match(self.source, at)
+            at = gap.end() if gap else at
+            literal, name = LITERAL.match(self.source, at), WORD.match(self.source, at)
+            found = self._definitions().get(name[0], []) if name else []
+            if self.source[at : at + 1] in (b",", b")"):
+                return
+            if literal:
+                yield Span(literal.start(), literal.end())
+                at = literal.end()
+            elif name and len(found) == 1 and isinstance(found[0], Span):
+                yield from self._macro(found[0], name[0].decode("latin-1"))
+                at = name.end()
+            else:
+                raise Unclear(name[0].decode("latin-1") if name else "more that follows")
+
     def _call(self, node: Node, depth: int) -> Iterator[Span]:
         """`std::string("…")`, `text.c_str()`"""
         function, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
@@ -72,16 +93,16 @@ class Texts:
         if len(found) != 1 or changed or depth > DEEPEST:
             raise Unclear(self._text(node))
         if isinstance(found[0], Span):
-            yield from self._macro(found[0], node)
+            yield from self._macro(found[0], self._text(node))
         else:
             yield from self.of(found[0], depth + 1)
 
-    def _macro(self, body: Span, node: Node) -> Iterator[Span]:
+    def _macro(self, body: Span, name: str) -> Iterator[Span]:
         """A macro whose body is literals and nothing else."""
         found = list(LITERAL.finditer(self.source, body.start, body.end))
         rest = LITERAL.sub(b"", self.source[body.start : body.end])
         if not found or rest.strip(b" \t\r\n\\()"):
-            raise Unclear(self._text(node))
+            raise Unclear(name)
         for match in found:
             yield Span(match.start(), match.end())
 

@@ -86,8 +86,7 @@ class Inference:
             functions = self.definitions(implementation, len(schema.args))
             found += [f for f in functions if f.key not in {g.key for g in found}]
             if not functions:
-                names = function_names(implementation.text)
-                there = bool(names) and names[-1] in self.index.functions
+                there = any(name in self.index.functions for name in re.findall(r"\w+", implementation.text))
                 where = "is not followed" if there else "is not in this tree"
                 missing.append(f"{implementation.text[:60].strip()} at {implementation.location} {where}")
         if not found:

@@ -21,6 +21,8 @@ from .grammar import Arg, Schema
 
 NOT_IN_TABLE = "not in the operator table"
 
+NOT_IN_TABLE = "not in the operator table"
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

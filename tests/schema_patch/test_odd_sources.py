@@ -36,6 +36,10 @@ GOOD = 'm.def("esimd_gemv_fp16(Tensor input, Tensor weight, Tensor(a!) output) -
         f"template <class L> void reg(L& m) {{ m.def({RMS}); }}",
         f'IPEX_OP_REGISTER_OVERLOAD({RMS}, "esimd_rms_norm", Sig, f)',
         'TORCH_LIBRARY_FRAGMENT(esimd_ops, m) { m.def("esimd_rms_norm", &f); }',
+        '#define REG(n, a) m.def(#n a)\nTORCH_LIBRARY_FRAGMENT(esimd_ops, m) { REG(esimd_rms_norm, "(Tensor x) -> ()"); }',
+        "TORCH_LIBRARY_FRAGMENT(esimd_ops, m) { OTHERS(esimd_rms_norm); }",
+        '#define REG(n) TORCH_LIBRARY_FRAGMENT(esimd_ops, m) { m.def(#n "(Tensor x) -> ()"); }\nREG(esimd_rms_norm)',
+        f"TORCH_LIBRARY_FRAGMENT(esimd_ops, m) {{ m.def({RMS.replace('norm(', 'norm.v2(')}); }}",
         '#define BODY m.def("esimd_rms_norm(Tensor input, Tensor output, Tensor weight, float eps)" \\\n " -> Tensor");',
     ],
 )
@@ -201,3 +205,25 @@ def test_a_template_of_another_language_is_a_warning(tmp_path: Path, capsys: pyt
     )
     assert main.main(["check", str(tmp_path)]) == 0
     assert "jinja.cpp:1:1: warning: SP002 not read: the file is a template" in capsys.readouterr().out
+
+
+def test_an_operator_is_not_taken_for_one_whose_name_it_begins_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = RMS.replace("esimd_rms_norm", "esimd_rms_norm_gated")
+    (tmp_path / "a.cc").write_text(f"TORCH_LIBRARY_FRAGMENT(esimd_ops, m) {{ {GOOD} m.def({text}s); }}\n")
+    main.main(["check", str(tmp_path)])
+    shown = capsys.readouterr().out
+    assert "SP002" in shown
+    assert "esimd_rms_norm:" not in shown
+
+
+def test_operators_that_no_table_knows_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"an_operator_of_a_long_name_{number}" for number in range(9)]
+    body = " ".join(f'm.def("{name}(Tensor x) -> ()");' for name in names)
+    (tmp_path / "a.cc").write_text(f"TORCH_LIBRARY_FRAGMENT(esimd_ops, m) {{ {GOOD} {body} }}\n")
+    assert main.main(["check", str(tmp_path)]) == 0
+    shown = capsys.readouterr().err
+    assert f"schema-patch audit {tmp_path}" in " ".join(shown.split())
+    assert all(name in shown for name in names)
+    assert max(map(len, shown.splitlines()[1:])) <= 80

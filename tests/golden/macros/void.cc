@@ -1,4 +1,4 @@
-// Schemas that macros build cannot be mapped to bytes: reported, never guessed.
+// A macro that is literals alone is followed; what others build is reported, never guessed.
 #include <torch/library.h>
 #define RMS(NAME) \
   TORCH_LIBRARY(esimd_ops, m) { m.def(#NAME "(Tensor input, Tensor output, Tensor weight, float eps) -> Tensor"); }

@@ -87,6 +87,25 @@ def test_a_twin_has_the_tags_of_its_operator(scratch) -> None:
     assert set(twin.tags) == set(getattr(torch.ops, name).op.default.tags) >= set(tags)
 
 
+@pytest.mark.parametrize(("tag", "schema"), [("out", "op(Tensor x, *, Tensor(a!) out) -> Tensor(a!)"),
+                                             ("inplace", "op(Tensor(a!) out, Tensor x) -> Tensor(a!)")])  # fmt: skip
+def test_what_torch_understands_by_itself_stays_right(scratch, tag: str, schema: str) -> None:
+    """From torch 2.13 on these two forms compile without the guard."""
+    name, library = scratch
+    tags = (getattr(torch.Tag, tag),) if hasattr(torch.Tag, tag) else ()
+    write = (lambda x, *, out: out.copy_(x * 2)) if tag == "out" else (lambda out, x: out.copy_(x * 2))
+    define(library, schema, write, lambda *_, out=None, **__: out, tags=tags)
+    op = getattr(torch.ops, name).op
+
+    def program(x):
+        out = torch.zeros_like(x)
+        result = op(out=out, x=x)
+        return result + out
+
+    guard.enable(name, writes={"op": "out"}, returns={"op": "out"})
+    assert oplib.outcome(program, "aot_eager") == "right"
+
+
 def kept_in(library: torch.library.Library, count: int, name: str) -> None:
     buffers = [torch.zeros(4) for _ in range(count)]
     calls = [0]

@@ -7,8 +7,6 @@ points (TORCH_DEVICE_BACKEND_AUTOLOAD=0, an older torch), call `enter()` first t
 
 from __future__ import annotations
 
-import atexit
-import difflib
 import logging
 import sys
 from collections.abc import Callable, Iterable
@@ -29,6 +27,8 @@ def enter() -> None:
         asked = asked or ()
     if asked is None and (inherited is None or environment.guard_is_off()):
         return
+    from schema_patch.schemas import table as tables
+
     from . import guard
 
     if inherited is not None:
@@ -36,7 +36,8 @@ def enter() -> None:
     if asked is not None:
         _speak_on_stderr()
         _enable(asked, log.info)
-        atexit.register(_report_what_never_came, asked)
+        own = [name for name in asked if name not in tables.everything().all_namespaces]
+        guard.expect(own, environment.GUARD, environment.user_tables())
 
 
 def _enable(namespaces: Iterable[str], tell: Callable[[str], None]) -> None:
@@ -63,48 +64,3 @@ def _speak_on_stderr() -> None:
         log.addHandler(handler)
     if log.level == logging.NOTSET:
         log.setLevel(logging.INFO)
-
-
-def _report_what_never_came(asked: tuple[str, ...]) -> None:
-    """A misspelt namespace looks like a library that is loaded later, until the program ends."""
-    from schema_patch.schemas import table
-
-    from . import guard
-
-    if "torch._inductor.compile_worker.__main__" in sys.modules:
-        return  # it compiles what others trace
-    shipped = table.everything().all_namespaces
-    for name in guard.status(asked).pending:
-        if name not in shipped:
-            log.error(
-                "%s=%s: no operator of that namespace was ever registered%s", environment.GUARD, name, _near(name)
-            )
-    for each in environment.user_tables():
-        seen = {op for space in each.all_namespaces for op in _known(space)}
-        loaded = [space for space in each.all_namespaces if space in asked and _registered(space)]
-        if gone := sorted(set(each.entries) - seen) if loaded else []:
-            log.error(
-                "%s: of %s no operator %s with these arguments was ever registered",
-                environment.TABLE, ", ".join(loaded), ", ".join(gone),
-            )  # fmt: skip
-
-
-def _known(namespace: str) -> set[str]:
-    from . import guard
-
-    found = guard.status([namespace]).decisions
-    return {d.schema.op for d in found if d.action is not guard.Action.UNKNOWN}
-
-
-def _registered(namespace: str) -> bool:
-    from .guard import late
-
-    return bool(late.registered(namespace))
-
-
-def _near(name: str) -> str:
-    import torch
-
-    spaces = {schema.name.partition("::")[0] for schema in torch._C._jit_get_all_schemas()}
-    near = difflib.get_close_matches(name, spaces, 1)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -17,7 +17,7 @@ from esimd_ops import replace as replacing
 from schema_patch.schemas import grammar
 from schema_patch.schemas.table import Table
 
-from . import cache_key, late, rules
+from . import cache_key, late, never, rules
 from .decide import Action, Decision, GuardError, decide
 from .known import Known, from_text, of_caller, to_text
 
@@ -99,6 +99,8 @@ def enable(
         cache_key.follow(digest)
         result = status(names)
         _check(words, names, result)
+        if namespace is not None and tell is None:
+            never.expect(result.pending, "guard.enable")
         return result
 
 
@@ -156,6 +158,7 @@ def disable() -> tuple[str, ...]:
         _tellers.clear()
         cache_key.set_tag(None)
         environment.hand_down(None)
+        never.forget()
         replacing.disable()
         return undone
 
@@ -295,3 +298,9 @@ def _forget_compilations() -> None:
     dynamo = sys.modules.get("torch._dynamo.utils")
     if dynamo is not None:
         dynamo.counters["frames"].clear()
+
+
+never.ask(
+    lambda: status().pending,
+    lambda namespace: [d.schema.op for d in status([namespace]).decisions if d.action is not Action.UNKNOWN],
+)

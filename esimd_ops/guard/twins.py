@@ -38,10 +38,15 @@ def twin_of(decision: Decision) -> torch._ops.OpOverload:
     if not torch._C._dispatch_has_kernel(name):
         op = overload(decision.op)
         fates = ["DROP" if is_argument(r) else "CLONE" if buffers_kept(r) else "KEEP" for r in decision.results]
-        _library.define(str(replace(schema, name=name)).partition("::")[2], tags=tuple(op.tags))
+        _library.define(str(replace(schema, name=name)).partition("::")[2], tags=_tags(op))
         _implement(name, decision, op, fates)
         torch.library.register_fake(name, _fake(op, fates), lib=_library)
     return overload(name)
+
+
+def _tags(op: torch._ops.OpOverload) -> tuple[torch.Tag, ...]:
+    """Those of the operator, without what tells of its results: its twin has others."""
+    return tuple(tag for tag in op.tags if tag.name not in ("out", "inplace", "inplace_view"))
 
 
 def _implement(name: str, decision: Decision, op: torch._ops.OpOverload, fates: list[str]) -> None:

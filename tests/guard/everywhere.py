@@ -29,6 +29,10 @@ if __name__ == "__main__":
         from esimd_ops import guard
 
         print(guard.enable("everywhere", writes={"op": "output"}, returns={"op": "output"}), flush=True)
+    if "misspell" in sys.argv:
+        from esimd_ops import guard
+
+        guard.enable("everywere", writes={"op": "output"}, returns={"op": "output"})
     if "spawn" in sys.argv:
         import torch.multiprocessing as processes
 

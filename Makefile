@@ -9,6 +9,7 @@
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
 #   make upstream-bugs LLM_SCALER=CLONE XPU_KERNELS=CLONE   the commits before and after upstream's fixes; takes an hour
 #   make esimd-e2e E2E=DIR    Intel's end-to-end tests of ESIMD on the host's headers; takes the better part of an hour
+#   make test-registrations  what is read of 400 libraries of our own, against torch's registry; takes an hour
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes
@@ -32,7 +33,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg driver-e2e run test soak-simulation test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus upstream-bugs esimd-e2e
+.PHONY: ocloc bmg driver-e2e run test test-registrations soak-simulation test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus upstream-bugs esimd-e2e
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -47,6 +48,9 @@ soak-simulation: $(VENV)/.test
 test-vllm: $(VENV)/.test
 	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
 	TORCH="$(TORCH)" $(PY) tests/guard/vllm_plugin_real.py $(VLLM_VENV)
+
+test-registrations: $(VENV)/.test
+	$(PY) tests/registrations/libraries.py --jobs $(WORKERS) build/registrations
 
 test-wheels: $(VENV)/.test
 	TORCH="$(TORCH_WORDS)" $(PY) -m pytest tests/rebuild/wheels.py

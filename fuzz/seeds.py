@@ -16,13 +16,10 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests" / "schema_patch"))
 import zstandard  # noqa: E402
 from device_files import G21, G31, archive, generic_ir, library, spirv, zebin  # noqa: E402
-from elf_files import ALIAS, OTHER, VOID, build, sstrip  # noqa: E402
+from elf_files import ALIAS, OTHER, VOID, build, registering, sstrip  # noqa: E402
 
 SMALL = ("-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id=none", "-Wl,-z,max-page-size=64")
-LITERALS = "".join(
-    f'const char *volatile text{i} = "{text}";\n'
-    for i, text in enumerate((VOID, ALIAS.replace("int4", "fp16").replace(", Tensor weight_scale", "")))
-)
+REGISTERED = registering([VOID, ALIAS.replace("int4", "fp16").replace(", Tensor weight_scale", "")])
 
 
 def main() -> None:
@@ -35,10 +32,10 @@ def main() -> None:
         plain = build(folder, [VOID, ALIAS, OTHER], needed=("libsycl.so.8",), flags=SMALL)
         seeds = {
             "library": plain.read_bytes(),
-            "devices": library(folder / "d", [fat, spirv(kernels)], more=LITERALS, flags=SMALL).read_bytes(),
-            "compressed": library(folder / "z", [zstandard.compress(fat)], more=LITERALS, flags=SMALL).read_bytes(),
+            "devices": library(folder / "d", [fat, spirv(kernels)], more=REGISTERED, flags=SMALL).read_bytes(),
+            "compressed": library(folder / "z", [zstandard.compress(fat)], more=REGISTERED, flags=SMALL).read_bytes(),
         }
-        bare = library(folder / "b", [fat], more=LITERALS, flags=SMALL)
+        bare = library(folder / "b", [fat], more=REGISTERED, flags=SMALL)
         sstrip(bare, cut=True)
         seeds["no-sections"] = bare.read_bytes()
         tar = io.BytesIO()

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator
 
 from .layout import Bytes, Part, release
 
-LANDING_PADS = (b"\xf3\x0f\x1e\xfa", b"\xf3\x0f\x1e\xfa\xf2", b"\xf2", b"\x66")  # endbr64, and prefixes of the jump
+# What may stand before the jump of a stub, as linkers write them: a landing pad, the number of the slot, a prefix.
+BEFORE = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?(?:\x41\xbb....)?[\xf2\x66]?", re.DOTALL)
+LONGEST = 11
 CHUNK = 1 << 18
 
 
@@ -31,12 +33,27 @@ def stubs(data: Bytes, part: Part, slots: Collection[int]) -> Iterator[tuple[int
 
 
 def entries(data: Bytes, part: Part, stub: int) -> Iterator[int]:
-    """Where calls may enter a stub: before its jump there may be a landing pad, or a prefix."""
-    yield stub
+    """Where calls may enter a stub: before its jump there may be more."""
     at = stub - part.address + part.start
-    for pad in LANDING_PADS:
-        if data[max(part.start, at - len(pad)) : at] == pad:
-            yield stub - len(pad)
+    before = data[max(part.start, at - LONGEST) : at]
+    for size in range(len(before) + 1):
+        if BEFORE.fullmatch(before, len(before) - size):
+            yield stub - size
+
+
+def references(data: Bytes, part: Part, places: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Instructions that end in the distance of some places from them: where they end, and the place."""
+    distance = struct.Struct("<i").unpack_from
+    for first in range(part.start, part.end, CHUNK) if places else ():
+        code = data[first : min(first + CHUNK + 4, part.end)]
+        base = part.address + first - part.start
+        near = {half for place in places for half in range(place - base - 4 - CHUNK >> 16, (place - base >> 16) + 1)}
+        halves = b"|".join(re.escape(struct.pack("<h", half)) for half in sorted(near) if -1 << 15 <= half < 1 << 15)
+        for match in re.finditer(b"(?:" + halves + b")", code, re.DOTALL) if halves else ():
+            at = match.start() - 2
+            if at >= 0 and base + at + 4 + distance(code, at)[0] in places:
+                yield base + at + 4, base + at + 4 + distance(code, at)[0]
+        release(data, first, first + len(code))
 
 
 def direct(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[int, int]]:

@@ -44,7 +44,7 @@ class Image:
         symbol = self._symbols.get(address)
         if symbol is not None:
             return self._resolved(*symbol)
-        if not any(start <= address and address + 8 <= end for start, end in self._fixed):
+        if not any(start <= address < end for start, end in self._fixed):
             return None
         starts, addends = self._relative
         index = bisect_left(starts, address)

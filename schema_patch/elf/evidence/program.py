@@ -17,6 +17,7 @@ GIVEN = (
     (re.compile(r"^_Zd[la]Pv"), 1 << 7 | 1 << 6),
     (re.compile(r"^mem(set|cpy|move|cmp)$"), 1 << 7 | 1 << 6 | 1 << 2),
 )
+R11 = 1 << 11
 MOST = 4096  # entries of a table of jumps
 
 
@@ -70,8 +71,9 @@ class Program:
     def behind(self, entry: int) -> int:
         """The function that a stub leads to, of the library itself or of another; else the address itself."""
         step = self.step(entry)
-        if step.kind == PLAIN and step.act is None:  # a landing pad
-            step = self.step(step.next)
+        for _ in range(2):  # a landing pad, the number of the slot
+            if step.kind == PLAIN and (step.act is None or step.writes == R11):
+                step = self.step(step.next)
         to = self.image.constant(step.slot) if step.kind == JUMP and step.slot else None
         return to if isinstance(to, int) and IMPORTS <= to < HEAP else entry
 

@@ -18,7 +18,7 @@ from schema_patch.elf.layout import Bytes, Layout
 from . import imports
 from .image import Image
 from .imports import Imports, Record, Text
-from .instructions import END
+from .instructions import CALL, END
 from .machine import IMAGE, Memory
 from .program import Program
 from .run import STUB, Follower, Limit, never_returns
@@ -74,6 +74,7 @@ class _Search:
     called: set[int] = field(default_factory=set)
     outside: set[int] = field(default_factory=set)
     asked: dict[int, set[int]] = field(default_factory=dict)
+    loading: set[int] = field(default_factory=set)
 
     def sites(self, *groups: tuple[str, ...]) -> list[set[int]]:
         """Of each group of names, the ends of all calls of functions whose name begins so."""
@@ -85,9 +86,10 @@ class _Search:
 
     def _direct(self, slots: dict[int, int], ways: dict[int, int], found: dict[int, set[int]]) -> None:
         """The ends of calls through slots and of addresses, each with the function that it stands for."""
-        ways = dict(ways)
+        ways, left = dict(ways), set(slots)
         for part in self.layout.code:
             for place, slot, is_call in calls.stubs(self.data, part, slots):
+                left.discard(slot)
                 if is_call:
                     found.setdefault(slots[slot], set()).add(place)
                     continue
@@ -95,6 +97,8 @@ class _Search:
                 around = self.functions.around(place)
                 if around and place - around[0] > STUB and not self._is_stub(place):
                     found.setdefault(slots[slot], set()).add(place + 6)  # a call in the place of a return
+        for part in self.layout.code:  # an address that is kept in a register, for many calls
+            self.loading |= self.around(site for site, _ in calls.references(self.data, part, left))
         for part in self.layout.code:
             for site, target in calls.direct(self.data, part, ways):
                 found.setdefault(ways[target], set()).add(site)
@@ -112,6 +116,15 @@ class _Search:
             slots = {slot: target for target in new for slot in self.image.inner_slots.get(target, ())}
             self._direct(slots, new, self.asked)
         return {target: self.asked[target] for target in targets}
+
+    def kept_calls(self) -> set[int]:
+        """The ends of calls by a register, in functions that keep the address of torch's registration in one."""
+        return {
+            step.next - IMAGE
+            for entry in self.loading
+            for step in map(self.image.step, self.program.graph(IMAGE + entry).after)
+            if step.kind == CALL and not step.to and not step.slot
+        }
 
     def run(self, entry: int) -> None:
         """Follows a function, of whose arguments nothing is known."""
@@ -150,9 +163,10 @@ class _Search:
             at = step.next - IMAGE
         return at == site
 
-    def follow(self, sites: set[int]) -> None:
+    def follow(self, sites: set[int], more: Iterable[int] = ()) -> None:
         """Follows the functions around calls, and their callers for as long as those may know more."""
-        pending = self.around(sites - self.called)
+        entered = {entry for result in self.results.values() for entry in result.entries}
+        pending = self.around(sites - self.called) | ({*more} - entered)
         for _ in range(LEVELS):
             pending -= self.results.keys()
             if not pending:
@@ -178,7 +192,7 @@ def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registra
     search = _Search(data, layout, image, functions, program)
     opens, defines = search.sites(OPENS, DEFINES)
     search.follow(opens)
-    search.follow(defines)
+    search.follow(defines, search.loading)
     return _registrations(search, defines)
 
 
@@ -201,7 +215,7 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
             site = record.chain[-1] - IMAGE
             row = Registration(text.text, text.known, record.space, site, record.entries[-1] - IMAGE, result.why)
             found.setdefault((site, text.text, text.known, record.space), row)
-    for site in sorted(defines - reached):
+    for site in sorted((defines | search.kept_calls()) - reached):
         bounds = search.functions.around(site - 1)
         if bounds is None or search._is_instruction(bounds[0], site):
             why = "not reached by what was followed" if bounds else "in no function that a table names"

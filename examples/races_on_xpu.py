@@ -21,6 +21,7 @@ from esimd_ops import native, registry
 from esimd_ops.samples import domain, models
 from esimd_ops.table import OPS
 from esimd_ops.trials.subject import OfTable
+from schema_patch.model import ToolError
 
 BACK_TO_BACK = 8  # calls before a wait
 
@@ -74,4 +75,7 @@ def attempt(call, subject, arguments, times, device):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (ToolError, ImportError) as error:
+        sys.exit(f"races_on_xpu: {error}")

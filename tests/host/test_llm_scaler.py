@@ -77,3 +77,48 @@ def test_the_known_races_are_found(watched: Path) -> None:
         assert any((f["op"], f["code"]) == (op, kind) and f"'{tensor}'" in f["message"] for f in findings), (op, found)
     assert ("esimd_resadd_norm_gemv_int4_pert", "HR103") in found  # dot products over sums of squares, in SLM
     assert not {op for op, _ in found} & {"esimd_rms_norm", "esimd_gemv_fp16"}
+
+
+REPLACED = """
+import sys
+import torch
+from esimd_ops import guard
+from esimd_ops.races.schedules import NAMED
+from esimd_ops.races.watch import Runtime
+from esimd_ops.table import OPS
+from esimd_ops.trials.subject import OfTable
+import custom_esimd_kernels_vllm
+
+CASES = {
+    "esimd_resadd_norm_gemv_fp8_pert": "256x2048",
+    "esimd_resadd_norm_gemv_int4_pert": "256x2048",
+    "esimd_scaled_resadd_norm_gemv_fp8_pert": "256x2048",
+    "esimd_gdn_conv_fused": "4x4x8",
+    "esimd_gdn_conv_fused_seq": "4x4x8",
+    "esimd_gdn_conv_fused_seq_spec": "2x3x8x16",
+}
+runtime = Runtime.loaded()
+
+def wrong(op, schedule):
+    subject = OfTable(OPS[op])
+    runtime.schedule(NAMED[schedule])
+    arguments = subject.make(CASES[op])
+    with torch.no_grad():
+        getattr(torch.ops.custom_esimd_kernels_vllm, op)(*arguments.values())
+    return max(subject.truth(subject.make(CASES[op])).shares({n: arguments[n] for n in subject.writes}).values())
+
+before = {op: wrong(op, "20 resident") for op in CASES}
+assert all(share > 0.1 for share in before.values()), before
+guard.enable("custom_esimd_kernels_vllm", replace="races")
+after = {op: max(wrong(op, name) for name in NAMED) for op in CASES}
+assert not any(after.values()), after
+told = {one.op.partition("::")[2]: (one.calls, one.passed) for one in guard.status().replaced}
+assert told == dict.fromkeys(CASES, (len(NAMED), 0)), told
+"""
+
+
+def test_with_the_kits_operators_in_their_place_they_are_right_under_every_schedule(fast: Path) -> None:
+    path = os.pathsep.join(filter(None, [str(fast), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-c", REPLACED]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -107,6 +107,18 @@ def test_the_parity_suite_runs_on_a_host_build(built: Path) -> None:
     assert [row["verdict"] for row in report["checked"]] == ["right"]
 
 
+@pytest.mark.parametrize(("schedule", "code", "wrong"), [("ascending", 1, 16), ("descending", 0, 0)])
+def test_the_script_for_a_card_tells_a_race_from_none(built: Path, schedule: str, code: int, wrong: int) -> None:
+    script = Path(__file__).parents[2] / "examples" / "races_on_xpu.py"
+    words = ["esimd_resadd_norm_gemv_fp8_pert", "--device", "cpu", "--namespace", "esimd_race", "--times", "16"]
+    path = os.pathsep.join(filter(None, [str(built), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "ESIMD_HOST_SCHEDULE": f"{schedule},lockstep"}
+    command = [sys.executable, str(script), *words, "--sizes", "256x2048"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert f"{wrong} of 16 calls wrong" in done.stdout
+
+
 def test_a_schedule_of_the_environment_is_kept_to(built: Path) -> None:
     words = ("check", "--namespace", "esimd_race", "--device", "cpu", "--repeat", "2", "--format", "json")
     done = esimd_ops(built, *words, env={"ESIMD_HOST_SCHEDULE": "ascending,serial"})

@@ -39,7 +39,7 @@ def arguments(sizes: samples.Sizes = SIZES) -> dict[str, object]:
 def wrong(call: object) -> float:
     """The largest share of wrong elements of an output."""
     given = arguments()
-    truth = OfTable(OPERATOR).truth(given)
+    truth = OfTable(OPERATOR).truth(arguments())
     with torch.no_grad():
         call(*given.values())  # type: ignore[operator]
     return max(truth.shares(given).values())  # type: ignore[arg-type]

@@ -2,7 +2,8 @@
 
 The words are those of the field. TTFT: from sending to the first text. TPOT: what is left of a request's time after
 that, over its tokens but the first. ITL: between two pieces of a stream, each all that one read brings, which may be
-several tokens. Of requests that ended whole; times at which the client was not loading (between sessions, or standing still) are in no rate.
+several tokens. Of requests that ended whole; times at which the client was not loading (between sessions, or standing
+still) are in no rate.
 """
 
 from __future__ import annotations

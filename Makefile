@@ -111,7 +111,7 @@ lint: $(VENV)/.test
 	$(VENV)/bin/lint-imports
 
 clean:
-	rm -rf $(VENV) .venv-torch-* build dist *.egg-info esimd_ops/*.so schema_patch/built.json
+	rm -rf $(VENV) .venv-torch-* build dist *.egg-info esimd_soak/*.egg-info esimd_ops/*.so schema_patch/built.json
 
 # torch first and alone, so that no other requirement chooses its build.
 $(VENV)/.torch:

@@ -8,7 +8,6 @@ points (TORCH_DEVICE_BACKEND_AUTOLOAD=0, an older torch), call `enter()` first t
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterable
 
 from . import environment
@@ -59,7 +58,7 @@ def _register_log() -> None:
 
 def _speak_on_stderr() -> None:
     if not log.hasHandlers():
-        handler = logging.StreamHandler(sys.stderr)
+        handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
         log.addHandler(handler)
     if log.level == logging.NOTSET:

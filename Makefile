@@ -7,7 +7,7 @@
 #   make driver-e2e SUITE=DIR     how many of intel/llvm's end-to-end tests the compiler driver gets right; takes hours
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
-#   make upstream-bugs LLM_SCALER=CLONE XPU_KERNELS=CLONE   the commits before and after upstream's fixes; takes an hour
+#   make upstream-bugs LLM_SCALER=CLONE XPU_KERNELS=CLONE   the commits before and after its fixes; builds twenty trees
 #   make esimd-e2e E2E=DIR    Intel's end-to-end tests of ESIMD on the host's headers; takes the better part of an hour
 #   make test-registrations  what is read of 400 libraries of our own, against torch's registry; takes an hour
 #   make fuzz                 the binary reader, for an hour or SECONDS=

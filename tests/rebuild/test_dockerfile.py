@@ -342,5 +342,10 @@ def test_the_variant_without_a_compiler_image_differs_only_in_the_compiler() -> 
     ]
     assert [step for step in as_with_icpx if step not in theirs] == [steps[0]]
     assert "clang-19" in steps[0]
-    done = subprocess.run(["hadolint", ROOT / "Dockerfile.kit"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("hadolint"), ROOT / "Dockerfile.kit"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout

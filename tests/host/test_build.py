@@ -45,7 +45,7 @@ def test_kernels_and_registrations_are_sources(tmp_path: Path) -> None:
     both = [s.modules for s in sources.sources(root) if s.modules]
     assert both == [("csrc_bind",), ("csrc_deep_bind",)]
     assert [s.name for s in sources.sources(root, ["csrc/*.sycl"])] == ["csrc/a.sycl"]
-    with pytest.raises(ToolError, match="none of 4 sources matches"):
+    with pytest.raises(ToolError, match="none of 5 sources matches"):
         sources.sources(root, ["*.cu"])
 
 

@@ -35,9 +35,17 @@ inline void fence() {
 template <uint8_t Count>
 inline void named_barrier_init() { esimd_host::named_barrier_allocate(Count); }
 // Mode 0: produces and consumes; 1: produces; 2: consumes.
+template <bool = true>
 inline void named_barrier_signal(uint8_t id, uint8_t mode, uint32_t producers, uint32_t consumers) {
   esimd_host::named_barrier_signal(id, mode != 2, mode != 1, producers, consumers);
 }
 ESIMD_HOST_MEMORY inline void named_barrier_wait(uint8_t id) { esimd_host::named_barrier_wait(id); }
 
 }  // namespace sycl::ext::intel::esimd
+
+// What the device's headers make of them; some sources call these.
+inline void __esimd_nbarrier_init(uint8_t count) { esimd_host::named_barrier_allocate(count); }
+inline void __esimd_nbarrier_arrive(uint8_t id, uint8_t mode, uint8_t producers, uint8_t consumers) {
+  sycl::ext::intel::esimd::named_barrier_signal(id, mode, producers, consumers);
+}
+ESIMD_HOST_MEMORY inline void __esimd_nbarrier(uint8_t, uint8_t id, uint8_t) { esimd_host::named_barrier_wait(id); }

@@ -259,4 +259,4 @@ def test_an_export_says_what_its_reader_needs(tmp_path: Path) -> None:
     saved = run("guard", "save")
     assert "everywhere::op is exported as schema_kit_guard::" in saved.stderr, saved.stderr
     assert run("guard").stdout == "[1.0, 3.0, 5.0, 7.0]\n"
-    assert "schema_kit_guard" in run().stderr
+    assert run().returncode == 1  # loud, in the words of each torch

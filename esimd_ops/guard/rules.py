@@ -29,7 +29,7 @@ log = logging.getLogger("esimd_ops.guard")
 Rule = Callable[[Any, Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 _rules: dict[str, torch.library.Library] = {}  # by operator: destroying its library takes its rules away
-_schemas: dict[str, Any] = {}  # by operator: the schema that it showed before
+_schemas: dict[str, tuple[Any, Any]] = {}  # by name: the operator, and the schema that it showed before
 _traced: set[str] = set()  # operators that a graph may hold
 _warned: set[str] = set()
 _results: WeakKeyDictionary[Any, dict[Any, list[StorageWeakRef]]] = WeakKeyDictionary()  # by trace
@@ -56,7 +56,7 @@ def install(decision: Decision) -> None:
             _add(decision.op, FunctionalTensorMode, _functional(call))
             _rules[decision.op].impl(decision.op.partition("::")[2], _functionalize(call), "Functionalize")
             op = overload(decision.op)
-            _schemas.setdefault(decision.op, op._schema)
+            _schemas.setdefault(decision.op, (op, op._schema))
             op._schema = torch._C.parse_schema(str(true_schema(decision)))
         _add(decision.op, FakeTensorMode, _fake(call))
         torch._subclasses.fake_tensor.FakeTensorMode.cache_clear()
@@ -69,7 +69,8 @@ def uninstall(op: str) -> None:
         library._destroy()
         torch._subclasses.fake_tensor.FakeTensorMode.cache_clear()
     if op in _schemas:
-        overload(op)._schema = _schemas.pop(op)
+        operator, schema = _schemas.pop(op)
+        operator._schema = schema
     _traced.discard(op)
 
 
@@ -208,7 +209,7 @@ def _say(decision: Decision, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
     log.debug("%s is traced as %s", decision.op, decision.twin)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in _tensors((*args, *kwargs.values()))):
         _warn_once(f"{decision.op}: guarded operators have no gradient under torch.compile")
-    if torch.compiler.is_exporting():
+    if getattr(torch.compiler, "is_exporting", lambda: False)():
         twin = decision.twin.partition("(")[0]
         _warn_once(
             f"{decision.op} is exported as {twin}: a process that loads the program must guard the operator in the "

@@ -54,7 +54,8 @@ def _implement(name: str, decision: Decision, op: torch._ops.OpOverload, fates: 
     if _watcher:
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return _watcher[0](decision, calls(op, fates))(*args, **kwargs)
+            plain = calls(op, fates)
+            return (_watcher[0](decision, plain) if _watcher else plain)(*args, **kwargs)
 
         _library.impl(name.partition("::")[2], call, "CompositeExplicitAutograd")
     elif extension is not None:

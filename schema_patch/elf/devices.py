@@ -100,7 +100,9 @@ def _listed(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, table: Part, wher
         if packed is not None and data[packed : packed + len(ZSTD)] == ZSTD:  # some tables have the size unpacked
             part = next(part for part in layout.loaded if part.start <= packed < part.end)
             start, size = packed, _frame_end(data, packed, part.end) - packed
-        if start is None or not size:
+            if not size:
+                raise broken("a whole frame of zstd", f"one cut at byte {part.end}", where)
+        if start is None:
             raise broken("a device image inside the file", f"{size} bytes at address {address:#x}", where)
         yield start, start + size
 

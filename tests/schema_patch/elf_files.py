@@ -18,7 +18,7 @@ REGISTERS = """
 #include <stdint.h>
 int aoti_torch_library_init_def(const char *, const char *, uint32_t, void **);
 int aoti_torch_library_def(void *, const char *);
-__attribute__((constructor)) static void registers(void) {
+__attribute__((constructor)) static void registers_%s(void) {
   void *library;
   aoti_torch_library_init_def(%s, "x.cpp", 1, &library);
 %s
@@ -30,7 +30,7 @@ SPACE = "custom_esimd_kernels_vllm"
 def registering(texts: Sequence[str], space: str = SPACE) -> str:
     """C source that registers texts as operators of a namespace, by torch's stable interface."""
     calls = "\n".join(f"  aoti_torch_library_def(library, {json.dumps(text, ensure_ascii=False)});" for text in texts)
-    return REGISTERS % (json.dumps(space), calls) if texts else ""
+    return REGISTERS % (space, json.dumps(space), calls) if texts else ""
 
 
 def build(

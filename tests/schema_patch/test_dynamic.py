@@ -93,7 +93,7 @@ def test_the_number_of_symbols_without_section_headers(built: Path, tmp_path: Pa
 def test_exported_symbols_are_told_when_asked(built: Path) -> None:
     assert reader.read(built).symbols == ()
     names = {symbol.name for symbol in reader.read(built, deep=True).symbols}
-    assert {"torch_fn", "say", "text0"} <= names
+    assert {"torch_fn", "say"} <= names
     assert "puts" not in names
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from schema_patch.cpp.registered import Implementation
 from schema_patch.schemas.grammar import Schema
@@ -35,7 +37,7 @@ from .engine.frame import BOXED
 from .engine.summaries import Summaries
 from .index.index import Index
 from .index.scan import Function, arity, split, template_list
-from .operators import NOT_REAL
+from .operators import NOT_REAL, Operator
 
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
@@ -74,6 +76,20 @@ class Inference:
     def __init__(self, index: Index, summaries: Summaries) -> None:
         self.index = index
         self.summaries = summaries
+
+    def dispatch(self, found: Sequence[Operator]) -> None:
+        """Lets code that calls operators through torch's dispatcher find the kernels of these."""
+        named: dict[str, list[Operator]] = defaultdict(list)
+        for operator in found:
+            named[f"{operator.namespace}::{operator.schema.op.partition('.')[0]}"].append(operator)
+
+        @cache
+        def kernels(name: str) -> list[Function]:
+            real = [(i, len(o.schema.args)) for o in named.get(name, ()) for i in o.implementations]
+            functions = [f for i, n in real if not NOT_REAL.search(i.key) for f in self.definitions(i, n)]
+            return list({function.key: function for function in functions}.values())
+
+        self.summaries.kernels = kernels
 
     def operator(self, schema: Schema, implementations: Iterable[Implementation]) -> Inferred:
         """What the operator of this schema does, over all its implementations."""

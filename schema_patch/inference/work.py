@@ -49,6 +49,7 @@ def inference_of(index: Index) -> Inference:
 def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) -> list[Inferred]:
     """What each operator does, in order. Operators of one file share a process, and what was learnt of its callees."""
     inference = inference_of(index)
+    inference.dispatch(found)
     groups = _groups(found, processes() * 4)
     results: dict[int, Inferred] = {}
     if len(found) < 8 or processes() == 1:

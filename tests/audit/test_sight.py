@@ -43,6 +43,11 @@ FORMS = {
     "void scale(const at::Tensor& x, at::Tensor& o) { n::put(o, x); }\n#endif\n"
     + DEFINED
     + 'TORCH_LIBRARY_IMPL(lib, CPU, m) { m.impl("scale", &scale); }',
+    "through the dispatcher": "void put(const at::Tensor& x, at::Tensor out) { out.copy_(x); }\n"
+    "void scale(const at::Tensor& x, at::Tensor& out) {\n  static auto op = c10::Dispatcher::singleton()"
+    '.findSchemaOrThrow("lib::put", "").typed<decltype(put)>();\n  op.call(x, out);\n}\n'
+    'TORCH_LIBRARY(lib, m) { m.def("put(Tensor x, Tensor(a!) out) -> ()", &put);\n'
+    '  m.def("scale(Tensor x, Tensor out) -> ()", &scale); }',
     "a schema that is a constant": SCALE
     + 'static const std::string kArgs = std::string("(Tensor x") + ", Tensor out)";\n'
     'TORCH_LIBRARY(lib, m) { m.def("scale" + kArgs + " -> ()", &scale); }',

@@ -78,9 +78,5 @@ class Assembly:
 
     def template(self, node: Node) -> str:
         """The text of inline assembly, which the parser does not see; empty where a macro made it."""
-        code, frame = node.child_by_field_name("assembly_code"), self.frame
-        if code is None:
-            return ""
-        start = frame.body.expanded.offset(code.start_byte)
-        raw = frame.index.text(frame.path).data[start : start + code.end_byte - code.start_byte]
-        return raw.decode("latin-1") if raw[:1] == b'"' else ""
+        code = node.child_by_field_name("assembly_code")
+        return self.frame.literal(code) if code is not None else ""

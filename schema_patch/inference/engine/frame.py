@@ -23,6 +23,7 @@ TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
 BOXED = re.compile(r"\bStableIValue\s*\*")  # the stack of a boxed function: its elements are the arguments
 MOST_OVERLOADS = 256  # definitions of one name that are looked into
 Summarise = Callable[[Function, Constants], Summary]
+Kernels = Callable[[str], list[Function]]  # the implementations of an operator, by `ns::op`
 
 
 def arguments(node: Node | None) -> list[Node]:
@@ -37,6 +38,7 @@ class Frame:
     index: Index
     models: Models
     summary_of: Summarise
+    kernels: Kernels = lambda _: []
     constants: dict[str, bool] = field(default_factory=dict)  # template parameters of which the value is known
     state: State = field(default_factory=State)
     types: dict[str, str] = field(default_factory=dict)  # `using X = Y` within it; "" for a template's own types
@@ -50,6 +52,12 @@ class Frame:
 
     def here(self, node: Node) -> Chain:
         return ((self.path, self.body.line(node)),)
+
+    def literal(self, node: Node) -> str:
+        """What a literal says, which the parser does not see; empty where a macro made it."""
+        start = self.body.expanded.offset(node.start_byte)
+        raw = self.index.text(self.path).data[start : start + node.end_byte - node.start_byte]
+        return raw.decode("latin-1") if raw[:1] == b'"' else ""
 
     def names(self, node: Node | None) -> tuple[str, ...]:
         """`a::b<T>::c` as names."""

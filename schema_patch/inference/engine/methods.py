@@ -39,7 +39,7 @@ from schema_patch.inference.index.scan import Function
 
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import TENSOR_LIKE, Frame, arguments
+from .frame import MOST_OVERLOADS, TENSOR_LIKE, Frame, arguments
 from .lambdas import Lambdas
 from .memory import Memory
 from .types import Types
@@ -92,11 +92,24 @@ class Methods:
         const = "const" in self.frame.text(function)[-60:].split("data_ptr")[-1]
         local = frozenset(o for o in value if isinstance(o[0], Local) and not self.state.heap.get(o[:2]))
         call = Method(name, base, value, items, values, node, const, local)
-        for rule in (self.pointers, self.stores, self.in_place, self.parts):
+        for rule in (self.dispatched, self.pointers, self.stores, self.in_place, self.parts):
             result = rule(call)
             if result is not None:
                 return result
         return self.other(call)
+
+    def dispatched(self, call: Method) -> Value | None:
+        """`Dispatcher::singleton().findSchemaOrThrow("ns::op", "").typed<…>().call(…)`: the operator's kernels."""
+        if call.name in ("findSchemaOrThrow", "findSchema") and call.items:
+            functions = self.frame.kernels(self.frame.literal(call.items[0]).strip('"'))
+            return frozenset((Callee(function, ()), (), False) for function in functions[:MOST_OVERLOADS]) or None
+        kernels = frozenset(o for o in call.value if isinstance(o[0], Callee))
+        if kernels and call.name == "typed":
+            return kernels
+        if kernels and call.name in ("call", "redispatch"):
+            skipped = 1 if call.name == "redispatch" else 0  # the keys
+            return self.calling.call_value(kernels, call.items[skipped:], call.values[skipped:], call.node)
+        return None
 
     def of_tree(self, base: Node, name: str, value: Value, count: int) -> list[Function]:
         """The methods of the tree that this is a call of, by the class of the object."""

@@ -20,7 +20,7 @@ from .calls import Calls
 from .declarations import Declarations
 from .evaluator import Evaluator
 from .flow import Flow
-from .frame import Frame
+from .frame import Frame, Kernels
 from .lambdas import Lambdas
 from .library import Library
 from .memory import Memory
@@ -41,6 +41,7 @@ class Summaries:
     def __init__(self, index: Index, models: Models) -> None:
         self.index = index
         self.models = models
+        self.kernels: Kernels = lambda _: []  # of operators, by name
         self.known: dict[Key, Summary] = {}
         self.open: dict[Key, int] = {}  # those being read, and how deep
         self.lowest: list[int] = []  # of each of them: the outermost of them that is called from it
@@ -59,7 +60,7 @@ class Summaries:
         depth = self.open[key] = len(self.open)
         self.lowest.append(depth)
         body = parse(function, self.index)
-        made = read(Frame(body, self.index, self.models, self.of, dict(constants)))
+        made = read(Frame(body, self.index, self.models, self.of, self.kernels, dict(constants)))
         del self.open[key]
         low = self.lowest.pop()
         if low < depth:

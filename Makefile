@@ -15,6 +15,7 @@
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes
 #   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
 #   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
+#   make mutants              wrong references put to the judge of `check`, all operators; takes minutes
 #   make lint                 style, types, import contracts
 
 PYTHON ?= python3
@@ -33,7 +34,8 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg driver-e2e run test test-registrations soak-simulation test-torch test-vllm test-wheels bench fuzz lint clean audit-corpus upstream-bugs esimd-e2e
+.PHONY: ocloc bmg driver-e2e run test test-registrations soak-simulation test-torch test-vllm test-wheels bench fuzz mutants lint \
+  clean audit-corpus upstream-bugs esimd-e2e
 
 run: $(VENV)/.kit
 	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -103,6 +105,9 @@ esimd-e2e:
 fuzz: $(VENV)/.test
 	$(PIP) install --quiet --editable '.[fuzz]' --no-build-isolation
 	$(PY) fuzz/reader.py --seconds $(or $(SECONDS),3600)
+
+mutants: $(VENV)/.test
+	$(PY) tests/ops/mutants.py
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -80,6 +80,7 @@ class Operator:
     name: str
     tolerances: dict[str, Tolerance] = field(default_factory=dict)
     comparable: Callable[[Tensors], Tensors] = as_written
+    loose: str = ""  # what the published kernel is known to round that the contract does not; a warning, not an error
 
     @property
     def reference(self) -> Callable[..., Tensors]:
@@ -174,7 +175,7 @@ OPS: dict[str, Operator] = {
         Operator("esimd_qkv_split_norm_rope_v"),
         # few tokens times quantised weights
         Operator("esimd_gemm_fp8_pert"),
-        Operator("esimd_gemm_int4_pgrp"),
+        Operator("esimd_gemm_int4_pgrp", loose="makes its weights in half precision throughout"),
         Operator("esimd_gemm_fp8_blockscale"),
         # gated delta net
         Operator("esimd_gdn_conv_fused", GDN),

@@ -71,12 +71,14 @@ class Trial:
     def _more(self, run: list[str], step: Step) -> None:
         """The checks that take several calls, on arguments that one call was fine with."""
         severe = self.effort == "severe"
-        for label in run if severe else run[:1]:
-            self._attempt("other values", self._others, label, step)
-            if self.beyond:
-                self._attempt("unaligned", self._unaligned, label, step)
         for label in dict.fromkeys((run[0], max(run, key=self._weight))) if severe else run[:1]:
             self._attempt("again under load", self._repeat, label, step)
+        # What is wrong or does not repeat by itself says nothing of earlier calls and addresses.
+        if not any(code in ("PA101", "PA102", "PA105", "PA107") for code, _ in self.told):
+            for label in run if severe else run[:1]:
+                self._attempt("other values", self._others, label, step)
+                if self.beyond:
+                    self._attempt("unaligned", self._unaligned, label, step)
         self._attempt("results held at once", self._returns, run[0], step)
         # torch's own buffers have no sentinels around them, and what does not repeat compares with nothing.
         if not any(code in ("PA106", "PA107") for code, _ in self.told):

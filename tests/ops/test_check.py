@@ -28,7 +28,7 @@ DEFECTS = {
     "esimd_gdn_conv_fused": {"PA106"},
     "esimd_gemm_fp8_pert": {"PA108", "SP103"},
     "esimd_gemv_int4_fused2": {"PA109", "SP103"},
-    "esimd_moe_gather": {"PA107"},
+    "esimd_moe_gather": {"PA101", "PA107"},
     "esimd_moe_scatter": {"PA102"},
     "esimd_moe_gelu_tanh_mul": {"PA102"},
     "esimd_moe_topk": {"PA111"},

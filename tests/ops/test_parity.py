@@ -1,6 +1,6 @@
 """Each operator computes its contract, writes what it declares and nothing else, every time, eager and compiled.
 
-The rule for numbers is `esimd_ops.table.HALF`: at most twice the error of PyTorch's own half precision, plus one step.
+The rule for numbers is `esimd_ops.table.HALF`: half a step for the last rounding, and fp32 roundings on the way.
 """
 
 import dataclasses

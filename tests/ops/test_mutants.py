@@ -1,0 +1,33 @@
+"""The samples tell wrong references from right ones; here for a few operators, `make mutants` for all."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+spec = importlib.util.spec_from_file_location("mutants", Path(__file__).with_name("mutants.py"))
+mutants = importlib.util.module_from_spec(spec)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded():
+    import sys
+
+    sys.modules["mutants"] = mutants  # where its dataclasses look for themselves
+    spec.loader.exec_module(mutants)
+
+
+@pytest.mark.parametrize(
+    ("operator", "least"),
+    [("esimd_rms_norm", 10), ("esimd_norm_add_norm", 40), ("esimd_moe_topk", 20), ("esimd_moe_gather", 10)],
+)
+def test_each_change_is_told_apart(operator, least):
+    left, count = mutants.survivors(operator)
+    assert left == []
+    assert count >= least
+
+
+def test_a_judge_that_sees_nothing_is_noticed(monkeypatch):
+    monkeypatch.setattr(mutants.judge, "outputs", lambda *_: [])
+    left, count = mutants.survivors("esimd_rms_norm")
+    assert len(left) > count // 2

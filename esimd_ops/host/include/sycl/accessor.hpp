@@ -1,6 +1,7 @@
 // sycl::local_accessor: memory of a work-group, laid out by the handler.
 #pragma once
 #include "../esimd_host/runtime.hpp"
+#include "memory_enums.hpp"
 #include "range.hpp"
 
 namespace sycl {
@@ -15,7 +16,7 @@ class local_accessor {
 
   size_t size() const { return size_.size(); }
   ESIMD_HOST_REGISTERS T* get_pointer() const { return reinterpret_cast<T*>(esimd_host::current->group->local + offset_); }
-  template <class Pointer = void>
+  template <access::decorated = access::decorated::no>
   T* get_multi_ptr() const { return get_pointer(); }
   ESIMD_HOST_REGISTERS decltype(auto) operator[](size_t i) const {
     if constexpr (D == 1) return get_pointer()[i];

@@ -67,7 +67,8 @@ struct gpu_hw_threads_per_eu { using return_type = uint32_t; static uint32_t ans
 struct device_id { using return_type = uint32_t; static uint32_t answer() { return 0xE20B; } };
 }  // namespace ext::intel::info::device
 namespace ext::oneapi::experimental {
-enum class architecture { unknown, intel_gpu_pvc, intel_gpu_bmg_g21, intel_gpu_bmg_g31, intel_gpu_lnl_m };
+enum class architecture { unknown, intel_gpu_pvc, intel_gpu_bmg_g21, intel_gpu_bmg_g31, intel_gpu_lnl_m, intel_gpu_ptl_h, intel_gpu_ptl_u,
+                          intel_gpu_wcl };
 namespace info::device {
 struct architecture {
   using return_type = experimental::architecture;

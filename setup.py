@@ -57,7 +57,7 @@ class Environment(NamedTuple):
     forced: str | None = None
 
 
-class Plan(NamedTuple):
+class BuildPlan(NamedTuple):
     """How to build, as data."""
 
     mode: str
@@ -90,7 +90,7 @@ def lacks(env: Environment, mode: str) -> str | None:
     return None
 
 
-def build_plan(env: Environment) -> Plan:
+def build_plan(env: Environment) -> BuildPlan:
     """Choose a mode and say why. A forced mode that cannot be built is a ValueError, never another mode."""
     if env.forced and env.forced not in MODES:
         raise ValueError(f"ESIMD_OPS_BUILD: expected one of {', '.join(MODES)}, found {env.forced!r}")
@@ -101,11 +101,11 @@ def build_plan(env: Environment) -> Plan:
     refused = [f"not {other}: {lacks(env, other)}" for other in MODES[: MODES.index(mode)]]
     reason = "ESIMD_OPS_BUILD asks for it" if env.forced else "; ".join(refused) or "torch with XPU and icpx found"
     if mode == "none":
-        return Plan(mode, reason)
+        return BuildPlan(mode, reason)
 
     host_side = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("csrc/**/*.cpp"))
     device_side = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("csrc/*/*.sycl"))
-    plan = Plan(
+    plan = BuildPlan(
         mode,
         reason,
         sources=(REGISTRATION["WRITTEN"], *host_side),
@@ -212,7 +212,7 @@ def inspect_machine() -> Environment:
     return env
 
 
-def extension_arguments(plan: Plan) -> dict[str, Any]:
+def extension_arguments(plan: BuildPlan) -> dict[str, Any]:
     """Arguments for setup(): the extension and the command that builds it."""
     if plan.mode == "none":
         return {}
@@ -241,7 +241,7 @@ def extension_arguments(plan: Plan) -> dict[str, Any]:
     return {"ext_modules": [extension], "cmdclass": {"build_ext": command}}
 
 
-def built_with(plan: Plan) -> str:
+def built_with(plan: BuildPlan) -> str:
     """The record of a build, which `--version` shows, as JSON."""
     exact = [word for word in plan.dependencies if word.startswith(("torch==", "intel-sycl-rt=="))]
     toolchain = exact if plan.mode == "host" else [f"icpx {TOOLCHAIN}", f"for {os.environ['TORCH_XPU_ARCH_LIST']}"]

@@ -49,7 +49,7 @@ def host_build(
         raise click.UsageError("--checks and --sanitize exclude each other: both use the compiler's instrumentation")
     if "memory" in sanitize and "clang" not in compiler:
         raise click.UsageError("--sanitize memory needs --compiler clang++")
-    plan = build.Plan(
+    plan = build.HostBuild(
         tree=tree,
         out=out,
         compiler=compiler,

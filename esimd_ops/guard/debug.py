@@ -102,7 +102,7 @@ def _recording_twins(guarded: dict[str, Decision], into: list[Recorded]) -> Iter
 
 
 def _recorded(decision: Decision, call: Any, args: Any, kwargs: Any, into: list[Recorded]) -> Any:
-    reader = rules.Call(decision)
+    reader = rules.TracedCall(decision)
     names = [arg.name for arg in decision.schema.args]
     given = {name: _copies(reader.argument(name, args, kwargs)) for name in names}
     result = call(*args, **kwargs)

@@ -44,7 +44,7 @@ def install(decision: Decision) -> None:
     """Makes the decision hold for everything that is traced from now on."""
     if decision.action is Action.NOTHING:
         return
-    call = Call(decision)
+    call = TracedCall(decision)
     if decision.action is Action.REFUSED:
         _add(decision.op, FunctionalTensorMode, _refusing(decision))
     elif decision.action is Action.UNKNOWN:
@@ -88,7 +88,7 @@ def has_fake(op: str) -> bool:
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(op, key) for key in keys)
 
 
-class Call:
+class TracedCall:
     """Reads the arguments of a call of one operator by their names."""
 
     def __init__(self, decision: Decision) -> None:
@@ -127,7 +127,7 @@ def _add(op: str, mode: type, rule: Rule) -> None:
     library._register_torch_dispatch_rule(name, mode, with_kwargs)
 
 
-def _functional(call: Call) -> Rule:
+def _functional(call: TracedCall) -> Rule:
     decision = call.decision
 
     def rule(mode: Any, _func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -143,7 +143,7 @@ def _functional(call: Call) -> Rule:
     return rule
 
 
-def _fake(call: Call) -> Rule:
+def _fake(call: TracedCall) -> Rule:
     results = call.decision.results
 
     def rule(mode: Any, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -161,7 +161,7 @@ def _fake(call: Call) -> Rule:
     return rule
 
 
-def _functionalize(call: Call) -> Callable[..., Any]:
+def _functionalize(call: TracedCall) -> Callable[..., Any]:
     """The same by torch's functionalization in C++: of torch.func, and of regions within a graph."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:

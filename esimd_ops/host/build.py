@@ -36,7 +36,7 @@ SANITIZERS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class HostBuild:
     """What to build: `tree` into `out`.
 
     checks    kernels tell the runtime of every access
@@ -65,7 +65,7 @@ class Built:
     left_out: tuple[str, ...] = ()
 
 
-def build(plan: Plan) -> Built:
+def build(plan: HostBuild) -> Built:
     """Compile, link, and load once. Raises ToolError where nothing can be built; what fails is in the result."""
     plan = replace(
         plan, tree=plan.tree.resolve(), out=plan.out.resolve(), include=tuple(p.resolve() for p in plan.include)
@@ -109,7 +109,7 @@ def _not_for_the_host(source: Source) -> str:
     return ""
 
 
-def _script(plan: Plan, files: Sequence[Source]) -> tuple[list[str], dict[Source, str]]:
+def _script(plan: HostBuild, files: Sequence[Source]) -> tuple[list[str], dict[Source, str]]:
     """The build file up to the objects, and these by source."""
     prelude = plan.out / "prelude.hpp"
     if not prelude.exists():
@@ -130,7 +130,7 @@ def _tool(name: str) -> str | None:
     return shutil.which(name) or (str(beside) if beside.exists() else None)
 
 
-def _rules(plan: Plan, folders: Sequence[Path]) -> list[str]:
+def _rules(plan: HostBuild, folders: Sequence[Path]) -> list[str]:
     from torch.utils import cpp_extension
 
     torch_includes = cpp_extension.include_paths()
@@ -215,7 +215,7 @@ def _link(target: str, group: Iterable[Source], objects: Mapping[Source, str]) -
     return f"build {_escaped(target)}: link {parts} | {libraries.FOLDER}/{RUNTIME}\n  extra = {extra}"
 
 
-def _ninja(plan: Plan, script: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
+def _ninja(plan: HostBuild, script: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
     """Builds the targets as far as that goes; what failed, with the compiler's words."""
     (plan.out / "build.ninja").write_text("\n".join(script) + "\n")
     command = [str(_tool("ninja")), "-C", str(plan.out), "-k", "0", "-j", str(plan.jobs), *targets]

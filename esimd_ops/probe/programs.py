@@ -13,7 +13,7 @@ Program = Callable[..., tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
-class Call:
+class ProbedCall:
     """One operator, the arguments of one call of it, and which of them it writes."""
 
     op: Any  # torch._ops.OpOverload
@@ -43,7 +43,7 @@ class Call:
         positional = [value for name, value in values.items() if name not in self.by_name]
         return self.op(*positional, **{name: value for name, value in values.items() if name in self.by_name})
 
-    def to(self, device: str) -> Call:
+    def to(self, device: str) -> ProbedCall:
         """The same call with its tensors on a device."""
         moved = {name: value.to(device) for name, value in self.tensors.items()}
         return replace(self, arguments={n: with_tensors(n, value, moved) for n, value in self.arguments.items()})
@@ -62,7 +62,7 @@ def results(returned: Any) -> list[Tensor]:
     return [returned] if isinstance(returned, Tensor) else []
 
 
-def build(call: Call) -> dict[str, Program]:
+def build(call: ProbedCall) -> dict[str, Program]:
     """Every program that fits the operator, by name. Each takes the tensors of `call.tensors` in order.
 
     Buffers are made inside the program, from the poison that the caller passes for them, so that a compiler may reuse

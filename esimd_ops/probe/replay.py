@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .programs import Call, same
+from .programs import ProbedCall, same
 
 
 def available(device: str) -> bool:
@@ -20,7 +20,7 @@ def available(device: str) -> bool:
     return bool(module and module.is_available() and _graph_type(device))
 
 
-def replayed(call: Call, other: Call, device: str) -> str:
+def replayed(call: ProbedCall, other: ProbedCall, device: str) -> str:
     """Captures one call, puts the inputs of `other` (same shapes) into the same buffers, replays, and compares.
 
     Returns "right", "not recorded" (the poison is untouched), "zeros", "stale" (the first inputs' results), "wrong",
@@ -51,13 +51,13 @@ def replayed(call: Call, other: Call, device: str) -> str:
     return "stale" if same(expected[0], written[1]) else "wrong"
 
 
-def _eager(call: Call, device: str) -> tuple[Tensor, ...]:
+def _eager(call: ProbedCall, device: str) -> tuple[Tensor, ...]:
     fresh = {name: value.to(device) for name, value in call.tensors.items()}
     call(fresh)
     return tuple(fresh[name].clone() for name in call.written)
 
 
-def _replay(graph: Any, buffers: dict[str, Tensor], call: Call, module: Any) -> tuple[Tensor, ...]:
+def _replay(graph: Any, buffers: dict[str, Tensor], call: ProbedCall, module: Any) -> tuple[Tensor, ...]:
     _load(buffers, call)
     _disturb(module)
     graph.replay()
@@ -65,7 +65,7 @@ def _replay(graph: Any, buffers: dict[str, Tensor], call: Call, module: Any) -> 
     return tuple(buffers[name].clone() for name in call.written)
 
 
-def _warm_up(call: Call, buffers: dict[str, Tensor], module: Any) -> None:
+def _warm_up(call: ProbedCall, buffers: dict[str, Tensor], module: Any) -> None:
     """A few calls on a side stream, as capture asks for."""
     stream = module.Stream()
     stream.wait_stream(module.current_stream())
@@ -76,7 +76,7 @@ def _warm_up(call: Call, buffers: dict[str, Tensor], module: Any) -> None:
     module.synchronize()
 
 
-def _load(buffers: dict[str, Tensor], call: Call) -> None:
+def _load(buffers: dict[str, Tensor], call: ProbedCall) -> None:
     for name, value in call.tensors.items():
         buffers[name].copy_(value)
 

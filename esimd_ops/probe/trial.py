@@ -14,13 +14,13 @@ from schema_patch.model import Effect
 
 from . import graphs, programs, replay
 from .order import Seen
-from .programs import Call, Program, results, with_tensors
+from .programs import ProbedCall, Program, results, with_tensors
 
 # One compilation takes seconds; these are where buffers are reused and reads are moved.
 INDUCTOR = ("buffer read", "both read", "two calls", "result kept")
 
 
-def try_out(call: Call, other: Call | None, names: tuple[str, ...], device: str) -> list[Seen]:
+def try_out(call: ProbedCall, other: ProbedCall | None, names: tuple[str, ...], device: str) -> list[Seen]:
     """Every program by AOTAutograd, some by Inductor, and graph replay with the inputs of `other`.
 
     names: the operator's, and its twin's where it has one.
@@ -64,10 +64,10 @@ def _compiled(
     return Seen(name, stage, outcome, detail, compiled.text)
 
 
-def make_call(op: torch._ops.OpOverload, arguments: dict[str, Any], effect: Effect) -> Call:
+def make_call(op: torch._ops.OpOverload, arguments: dict[str, Any], effect: Effect) -> ProbedCall:
     """A call whose buffers do not already hold what the operator writes: a call that is deleted would not be missed."""
     by_name = frozenset(arg.name for arg in op._schema.arguments if arg.kwarg_only)
-    call = Call(op, arguments, effect.writes, bool(op._schema.returns), by_name)
+    call = ProbedCall(op, arguments, effect.writes, bool(op._schema.returns), by_name)
     after = {name: value.clone() for name, value in call.tensors.items()}
     call(after)
     fresh = {
@@ -81,7 +81,7 @@ def make_call(op: torch._ops.OpOverload, arguments: dict[str, Any], effect: Effe
     return replace(call, arguments={name: with_tensors(name, value, tensors) for name, value in arguments.items()})
 
 
-def stand_in(call: Call) -> bool:
+def stand_in(call: ProbedCall) -> bool:
     """Gives an operator without a fake one that knows the results of this call. Was there none?"""
     if has_fake(call.op.name()):
         return False

@@ -13,20 +13,20 @@ from schema_patch.python import registrations
 from schema_patch.schemas.inferred import Inferred
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection, namespace_of
-from schema_patch.source.patch import Change, FilePlan, Plan
+from schema_patch.source.patch import Change, FilePlan, TreePlan
 from schema_patch.text import edits, files
 
 from . import python as audit_python
 from .python import PyRow, Writes
 
 
-def plan(root: str, known: Writes, ops: Selection = ALL, bound: Mapping[Location, Inferred] | None = None) -> Plan:
+def plan(root: str, known: Writes, ops: Selection = ALL, bound: Mapping[Location, Inferred] | None = None) -> TreePlan:
     """The plan for the Python files at a path, for all operators or those of `ops`.
 
     `known`: which arguments the operators that Python calls write, by position; `bound`: what the C++ does of which the
     schema stands in Python.
     """
-    made = Plan()
+    made = TreePlan()
     python = audit_python.gather([root], lambda _: None)
     rows = [
         row

@@ -20,7 +20,7 @@ from typing import Protocol
 from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
-from schema_patch.inference.operators import Operator
+from schema_patch.inference.operators import ImplementedOperator
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import annotate, rules, table
 from schema_patch.schemas.annotate import Returns
@@ -47,7 +47,7 @@ class Steps(Protocol):
 class Row:
     """One operator, what was inferred of it, and what its schema is worth."""
 
-    operator: Operator
+    operator: ImplementedOperator
     inferred: Inferred
     effect: Effect
     judgement: Judgement
@@ -117,7 +117,11 @@ def writes_of(rows: Iterable[Row]) -> dict[str, tuple[int, ...]]:
 
 
 def remembered(
-    store: tree.Store, whole: tree.Tree, operators: Sequence[Operator], index: Index, step: Callable[[str], None]
+    store: tree.Store,
+    whole: tree.Tree,
+    operators: Sequence[ImplementedOperator],
+    index: Index,
+    step: Callable[[str], None],
 ) -> list[Inferred]:
     """What is inferred depends on the bytes of the tree alone, so that the same bytes give the same answer."""
     others = "".join(operator.schema.text for operator in operators)  # those of Python are not in the digest
@@ -144,7 +148,7 @@ def _files(paths: Iterable[str], errors: list[ToolError]) -> Iterable[str]:
             errors.append(error)
 
 
-def judge(operator: Operator, inferred: Inferred) -> Row:
+def judge(operator: ImplementedOperator, inferred: Inferred) -> Row:
     """The verdict on an operator's schema. What is unknown counts as declared."""
     schema = operator.schema
     declared = set(schema.writes)
@@ -227,7 +231,7 @@ def _unwritten(row: Row) -> Finding:
     return Finding("SP004", row.operator.location, schema.op, f'{message}write "{text}"{by_hand(row)}')
 
 
-def unread(whole: tree.Tree, operators: Sequence[Operator]) -> list[Checked]:
+def unread(whole: tree.Tree, operators: Sequence[ImplementedOperator]) -> list[Checked]:
     """Operators that are registered without a schema, and whose function gives none that is sure."""
     known = {operator.location for operator in operators}
     reason = "no schema, and the types of its function are not known here"

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schema_patch.inference.operators import Defined, Operator
+from schema_patch.inference.operators import Defined, ImplementedOperator
 from schema_patch.model import Checked, Edit, Finding, Location, Severity, ToolError, Verdict
 from schema_patch.python import edits as pyedits
 from schema_patch.python import flow, registrations
@@ -251,7 +251,7 @@ def _tensors(function: ast.FunctionDef, names: Iterable[str]) -> None:
             raise Unreadable(f"'{name}' is a {kinds[name]}, and torch takes only tensors in mutates_args")
 
 
-def fakes(python: Python, operators: Iterable[Operator]) -> list[Finding]:
+def fakes(python: Python, operators: Iterable[ImplementedOperator]) -> list[Finding]:
     """Operators of C++ without a fake, and fakes that take something else than their schema says."""
     by_name: dict[str, list[Fake]] = {}
     perhaps = set[str]().union(*(source.perhaps for source in python.sources))
@@ -276,7 +276,7 @@ def fakes(python: Python, operators: Iterable[Operator]) -> list[Finding]:
     return found
 
 
-def _compare(operator: Operator, fake: Fake) -> list[Finding]:
+def _compare(operator: ImplementedOperator, fake: Fake) -> list[Finding]:
     """A fake with other parameters fails when it is called; one with other defaults answers for another call."""
     schema = operator.schema
     if fake.parameters is None or any(name == "*" for name, _ in fake.parameters) or operator.schema.overload:

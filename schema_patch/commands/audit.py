@@ -17,7 +17,7 @@ from schema_patch.schemas.selection import Selection, namespace_of
 if TYPE_CHECKING:
     from schema_patch.audit.judge import Audit, InferredTable
     from schema_patch.audit.python import PyRow
-    from schema_patch.source.patch import Plan
+    from schema_patch.source.patch import TreePlan
 
 
 @click.command()
@@ -69,7 +69,7 @@ def inferred(paths: tuple[str, ...]) -> InferredTable:
         return work.inferred_table(table.load(), work.audit(paths, step))
 
 
-def plan_python(path: str, known: InferredTable, ops: Selection) -> Plan:
+def plan_python(path: str, known: InferredTable, ops: Selection) -> TreePlan:
     """New bytes for the Python files at a path that register operators and do not declare what these write."""
     from schema_patch.audit import apply
 

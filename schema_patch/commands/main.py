@@ -22,7 +22,7 @@ from .version import VERSION
 
 if TYPE_CHECKING:
     from schema_patch.audit.judge import InferredTable
-    from schema_patch.source.patch import FilePlan, Plan, Unit
+    from schema_patch.source.patch import FilePlan, TreePlan, Unit
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 DIFF = click.option("--diff", is_flag=True, help="Show the change as a diff and write nothing.")
@@ -83,7 +83,7 @@ def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, infer: boo
     from schema_patch.schemas.annotate import Returns
     from schema_patch.source import patch
 
-    def plan(units: Any, known: Any, wanted: Any) -> Plan:
+    def plan(units: Any, known: Any, wanted: Any) -> TreePlan:
         return patch.annotate_all(units, known, Returns(returns), wanted)
 
     known = audit.inferred(paths) if infer else None
@@ -146,7 +146,7 @@ def _rewrite(
     ops: tuple[str, ...],
     diff: bool,
     form: str,
-    make: Callable[..., Plan],
+    make: Callable[..., TreePlan],
     *,
     judge: bool,
     python: bool = False,
@@ -198,7 +198,7 @@ def _rewrite(
     return show(report, form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
 
 
-def _carry_out(plan: Plan, path: str, diff: bool, done: list[FilePlan], troubles: list[ToolError]) -> bool:
+def _carry_out(plan: TreePlan, path: str, diff: bool, done: list[FilePlan], troubles: list[ToolError]) -> bool:
     """Shows a plan or writes it, adding to `done` and `troubles`. False where the user interrupted it."""
     from schema_patch.report.text import finding_line
     from schema_patch.source import tree

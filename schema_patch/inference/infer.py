@@ -37,7 +37,7 @@ from .engine.frame import BOXED
 from .engine.summaries import Summaries
 from .index.index import Index
 from .index.scan import Function, arity, split, template_list
-from .operators import NOT_REAL, Operator
+from .operators import NOT_REAL, ImplementedOperator
 
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
@@ -77,9 +77,9 @@ class Inference:
         self.index = index
         self.summaries = summaries
 
-    def dispatch(self, found: Sequence[Operator]) -> None:
+    def dispatch(self, found: Sequence[ImplementedOperator]) -> None:
         """Lets code that calls operators through torch's dispatcher find the kernels of these."""
-        named: dict[str, list[Operator]] = defaultdict(list)
+        named: dict[str, list[ImplementedOperator]] = defaultdict(list)
         for operator in found:
             named[f"{operator.namespace}::{operator.schema.op.partition('.')[0]}"].append(operator)
 

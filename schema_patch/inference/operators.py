@@ -29,7 +29,7 @@ KEY = re.compile(r"DispatchKey::(\w+)|\bk([A-Z]\w+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class ImplementedOperator:
     """One schema with everything that is registered as its implementation."""
 
     location: Location
@@ -56,7 +56,7 @@ class Defined:
 
 def match(
     sources: Iterable[tuple[str, Source]], extra: Iterable[Implementation] = (), elsewhere: Iterable[Defined] = ()
-) -> list[Operator]:
+) -> list[ImplementedOperator]:
     """The operators of a tree, behind them those whose schema stands `elsewhere`. A schema that torch would not parse
     is left to `check`."""
     defined: list[Defined] = []
@@ -67,7 +67,7 @@ def match(
         for implementation in source.implementations:
             bound[implementation.op.strip()].append(implementation)
         defined += [Defined(r.location, r.namespace, r.schema) for r in source.registrations]
-    found: list[Operator] = []
+    found: list[ImplementedOperator] = []
     for one in (*defined, *elsewhere):
         try:
             schema = parse(one.text.text)
@@ -78,7 +78,7 @@ def match(
         near = nearby(same, one.location.path)
         fakes = tuple(i for i in near if i.key in ("Meta", "Fake"))
         rest = tuple(i for i in near if i not in fakes)
-        found.append(Operator(one.location, namespace, schema, one.text, rest, fakes))
+        found.append(ImplementedOperator(one.location, namespace, schema, one.text, rest, fakes))
     return found
 
 

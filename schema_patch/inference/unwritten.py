@@ -15,7 +15,7 @@ from .index.index import Index
 from .index.scan import Function, split
 from .index.syntax import read_parameters
 from .infer import Inference
-from .operators import Operator
+from .operators import ImplementedOperator
 
 # What torch/library takes in functions that it infers schemas of.
 PLAIN = {
@@ -31,14 +31,16 @@ NOISE = re.compile(
 OUTER = re.compile(r"(\w+)<(.*)>")
 
 
-def operators(found: Iterable[Unwritten], inference: Inference) -> list[Operator]:
+def operators(found: Iterable[Unwritten], inference: Inference) -> list[ImplementedOperator]:
     """The operators that are registered by a name and a function of this tree."""
     made = []
     for one in found:
         bound = one.implementation
         inferred = schema(one.op, bound, inference) if bound and bound.kind == "function" else None
         if bound and inferred:
-            made.append(Operator(one.location, one.namespace, inferred, one.name, (bound,), (), written=False))
+            made.append(
+                ImplementedOperator(one.location, one.namespace, inferred, one.name, (bound,), (), written=False)
+            )
     return made
 
 

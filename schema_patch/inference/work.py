@@ -16,15 +16,15 @@ from .index.index import Index
 from .index.mask import Macro
 from .index.tree import Tree, processes
 from .infer import Inference
-from .operators import Operator
+from .operators import ImplementedOperator
 
 Step = Callable[[str], None]
 RECURSION = 20_000
 # What a forked process finds; it is never sent.
-_shared: list[tuple[Inference, Sequence[Operator]]] = []
+_shared: list[tuple[Inference, Sequence[ImplementedOperator]]] = []
 
 
-def operators_of(tree: Tree, index: Index, elsewhere: Iterable[operators.Defined] = ()) -> list[Operator]:
+def operators_of(tree: Tree, index: Index, elsewhere: Iterable[operators.Defined] = ()) -> list[ImplementedOperator]:
     """Every operator that the tree registers, with its implementations; last those whose schema stands elsewhere."""
     macros: dict[str, Macro] = {
         name: definitions[-1][1]
@@ -46,7 +46,7 @@ def inference_of(index: Index) -> Inference:
     return Inference(index, Summaries(index, models.load()))
 
 
-def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) -> list[Inferred]:
+def infer(found: Sequence[ImplementedOperator], index: Index, step: Step = lambda _: None) -> list[Inferred]:
     """What each operator does, in order. Operators of one file share a process, and what was learnt of its callees."""
     inference = inference_of(index)
     inference.dispatch(found)
@@ -68,7 +68,7 @@ def infer(found: Sequence[Operator], index: Index, step: Step = lambda _: None) 
     return [results[number] for number in range(len(found))]
 
 
-def _groups(found: Sequence[Operator], count: int) -> list[list[int]]:
+def _groups(found: Sequence[ImplementedOperator], count: int) -> list[list[int]]:
     """The operators in groups, in an order in which each process mostly takes neighbours: they share callees."""
     order = sorted(range(len(found)), key=lambda n: (found[n].location.path, n))
     size = max(1, -(-len(order) // count))
@@ -77,7 +77,7 @@ def _groups(found: Sequence[Operator], count: int) -> list[list[int]]:
     return [group for first in range(part) for group in groups[first::part]]
 
 
-def _group(inference: Inference, found: Sequence[Operator], group: Sequence[int]) -> dict[int, Inferred]:
+def _group(inference: Inference, found: Sequence[ImplementedOperator], group: Sequence[int]) -> dict[int, Inferred]:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION))
     try:

@@ -18,7 +18,7 @@ from enum import Enum
 from functools import cached_property, partial
 
 from schema_patch.model import Location, Span, ToolError
-from schema_patch.schemas.gone import Gone
+from schema_patch.schemas.gone import VoidedOperator
 
 from .names import ANY, Names, is_own
 
@@ -40,10 +40,10 @@ class Use(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PythonCall:
     """A call of an operator; `sure` where it can be no other."""
 
-    gone: Gone
+    gone: VoidedOperator
     node: ast.Call
     use: Use
     sure: bool
@@ -67,7 +67,7 @@ class Module:
         self.names = names
         self.encoding = encoding
         self.lines = [0] + [match.end() for match in NEWLINE.finditer(data)]
-        self.calls: list[Call] = []
+        self.calls: list[PythonCall] = []
         self.strays: list[Stray] = []
 
     def offset(self, line: int, column: int) -> int:
@@ -100,7 +100,7 @@ class Module:
         return frozenset(found | {node.arg for node in self.names.nodes if isinstance(node, ast.arg)})
 
 
-def may_matter(data: bytes, gone: Collection[Gone], others: Iterable[str] = ()) -> bool:
+def may_matter(data: bytes, gone: Collection[VoidedOperator], others: Iterable[str] = ()) -> bool:
     """A cheap look: could this file name such an operator, import one by another name, or compute the name of one?"""
     if any(one.op.encode() in data for one in gone) or b"register_fake" in data or b"impl_abstract" in data:
         return True
@@ -110,7 +110,7 @@ def may_matter(data: bytes, gone: Collection[Gone], others: Iterable[str] = ()) 
     return takes and any(one.namespace is None or one.namespace.encode() in data for one in gone)
 
 
-def named(path: str, gone: Iterable[Gone]) -> Gone | None:
+def named(path: str, gone: Iterable[VoidedOperator]) -> VoidedOperator | None:
     """The operator that a dotted path, torch.ops.NS.op or with an overload, names, if its return is gone."""
     parts = path.split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) not in (4, 5):
@@ -139,7 +139,7 @@ Outside = Callable[
 ]  # the path of a file, a dotted path of its imports -> what that stands for
 
 
-def read(data: bytes, path: str, gone: Collection[Gone], outside: Outside = lambda *_: frozenset()) -> Module:
+def read(data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()) -> Module:
     """What a Python file does with these operators. Raises ToolError where it cannot be parsed."""
     names = Names(parse(data, path), partial(outside, path))
     module = Module(data, path, names, tokenize.detect_encoding(io.BytesIO(data).readline)[0].removesuffix("-sig"))
@@ -151,12 +151,12 @@ def read(data: bytes, path: str, gone: Collection[Gone], outside: Outside = lamb
     return module
 
 
-def _call(module: Module, node: ast.Call, gone: Collection[Gone]) -> None:
+def _call(module: Module, node: ast.Call, gone: Collection[VoidedOperator]) -> None:
     found = [named(path, gone) for path in sorted(module.names.paths(node.func))]
     first = next(filter(None, found), None)
     if first:
         sure = all(one == first for one in found)
-        module.calls.append(Call(first, node, _use(module.names, node), sure))
+        module.calls.append(PythonCall(first, node, _use(module.names, node), sure))
 
 
 def _use(names: Names, call: ast.Call) -> Use:
@@ -193,7 +193,7 @@ def _passes_on(parent: ast.AST, node: ast.AST) -> bool:
     return isinstance(parent, ast.ListComp) and parent.elt is node
 
 
-def _value(module: Module, node: ast.Name | ast.Attribute | ast.Call, gone: Collection[Gone]) -> None:
+def _value(module: Module, node: ast.Name | ast.Attribute | ast.Call, gone: Collection[VoidedOperator]) -> None:
     """Notes an operator that is handed to where it cannot be followed, or that has a computed name."""
     names = module.names
     if not isinstance(node, ast.Call) and (not isinstance(node.ctx, ast.Load) or not _escapes(names, node)):
@@ -212,7 +212,7 @@ def _value(module: Module, node: ast.Name | ast.Attribute | ast.Call, gone: Coll
             module.strays.append(Stray("", node, f"hands {path} on"))
 
 
-def _may_name(path: str, gone: Iterable[Gone]) -> bool:
+def _may_name(path: str, gone: Iterable[VoidedOperator]) -> bool:
     """Whether a path with computed parts may name such an operator."""
     parts = path.split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) != 4 or ANY not in parts:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from schema_patch.schemas.gone import Gone
+from schema_patch.schemas.gone import VoidedOperator
 
 from .calls import Module, Stray, named
 from .names import ANY, FUNCTIONS, Function, Names
@@ -40,7 +40,7 @@ class _Registration:
     library: ast.expr | None = None
 
 
-def find(module: Module, gone: Collection[Gone]) -> list[Fake]:
+def find(module: Module, gone: Collection[VoidedOperator]) -> list[Fake]:
     """The fakes of these operators, in file order."""
     serves: dict[Function, set[str]] = {}
     handed: set[ast.AST] = set()  # expressions that name a function in its registration
@@ -112,7 +112,7 @@ def _read(names: Names, call: ast.Call) -> tuple[ast.expr | None, ast.expr | Non
     return (first, second, None) if third and names.texts(third) == {META} else None
 
 
-def _operators(module: Module, registration: _Registration, gone: Collection[Gone]) -> set[str]:
+def _operators(module: Module, registration: _Registration, gone: Collection[VoidedOperator]) -> set[str]:
     """Those of the operators that a registration names, and OTHER where it may name one that is none of them."""
     name = registration.name
     paths = module.names.paths(name) if name else ()
@@ -134,11 +134,11 @@ def _spaces(names: Names, library: ast.expr) -> Iterator[str]:
         yield from names.texts(leaf.args[0]) if made and isinstance(leaf, ast.Call) and leaf.args else (ANY,)
 
 
-def _of(text: str, gone: Collection[Gone]) -> Gone | None:
+def _of(text: str, gone: Collection[VoidedOperator]) -> VoidedOperator | None:
     return named("torch.ops." + text.replace("::", "."), gone)
 
 
-def _may_be(text: str, gone: Collection[Gone]) -> bool:
+def _may_be(text: str, gone: Collection[VoidedOperator]) -> bool:
     """Whether a name of which a part is computed may be that of such an operator."""
     pattern = re.compile(".*".join(map(re.escape, text.split(ANY))))
     return ANY in text and any(pattern.fullmatch(f"{one.namespace or ''}::{one.op}") for one in gone)

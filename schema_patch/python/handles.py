@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 from schema_patch.model import ToolError
-from schema_patch.schemas.gone import Gone
+from schema_patch.schemas.gone import VoidedOperator
 
 from .calls import named, parse
 from .names import Names
@@ -32,7 +32,7 @@ class Handles:
         self._names: dict[str, Names | None] = {}
         self._known: dict[tuple[str, str], frozenset[str]] = {}
 
-    def other_names(self, gone: Collection[Gone]) -> frozenset[str]:
+    def other_names(self, gone: Collection[VoidedOperator]) -> frozenset[str]:
         """The names, other than their own, that modules give to these operators and their namespaces: in other files
         they count too."""
         spaces = {f"{OPERATORS}.{one.namespace}" for one in gone}

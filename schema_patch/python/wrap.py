@@ -16,12 +16,12 @@ import re
 from collections.abc import Collection, Iterator
 
 from schema_patch.model import Edit, Finding, Severity, Span, ToolError
-from schema_patch.schemas.gone import Gone
+from schema_patch.schemas.gone import VoidedOperator
 from schema_patch.text import edits
 
 from . import calls
 from . import fakes as pyfakes
-from .calls import Call, Module, Outside, Use
+from .calls import Module, Outside, PythonCall, Use
 from .fakes import Fake
 from .names import FUNCTIONS, Function
 
@@ -32,7 +32,9 @@ REST = re.compile(rb"[ \t\f]*(?:#[^\r\n]*)?(?=\r|\n|\Z)")
 LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-def judge(data: bytes, path: str, gone: Collection[Gone], outside: Outside = lambda *_: frozenset()) -> list[Finding]:
+def judge(
+    data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()
+) -> list[Finding]:
     """What is wrong in a Python file, with the edits where there is one way to put it right.
 
     `outside` tells what a name stands for that the file imports (pyhandles). Raises ToolError where it is not Python.
@@ -43,7 +45,7 @@ def judge(data: bytes, path: str, gone: Collection[Gone], outside: Outside = lam
         raise ToolError("cannot follow its names: expressions nested too deeply", path) from error
 
 
-def _judged(module: Module, gone: Collection[Gone]) -> list[Finding]:
+def _judged(module: Module, gone: Collection[VoidedOperator]) -> list[Finding]:
     fakes = pyfakes.find(module, gone)
     inside = {fake.node for fake in fakes}
     findings = [_of_call(module, call) for call in module.calls if _counts(module, call, inside)]
@@ -56,7 +58,7 @@ def _judged(module: Module, gone: Collection[Gone]) -> list[Finding]:
 
 
 def rewrite(
-    data: bytes, path: str, gone: Collection[Gone], outside: Outside = lambda *_: frozenset()
+    data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()
 ) -> tuple[bytes, tuple[Edit, ...], tuple[Finding, ...]]:
     """The new bytes of a Python file, the edits, and all findings: the edits answer those that carry them.
 
@@ -72,7 +74,7 @@ def rewrite(
     return new, made, tuple(found)
 
 
-def _counts(module: Module, call: Call, fakes: Collection[Function]) -> bool:
+def _counts(module: Module, call: PythonCall, fakes: Collection[Function]) -> bool:
     """Whether a call uses its result; that of a fake is the fake's own finding."""
     if call.use is Use.UNUSED:
         return False
@@ -80,7 +82,7 @@ def _counts(module: Module, call: Call, fakes: Collection[Function]) -> bool:
     return outside or module.names.function_around(call.node) not in fakes
 
 
-def _of_call(module: Module, call: Call) -> Finding:
+def _of_call(module: Module, call: PythonCall) -> Finding:
     where, op, buffer = module.location(call.node), call.gone.op, call.gone.buffer
     if call.use is Use.HANDED_ON:
         return Finding("SP007", where, op, "a lambda returns its result, which is gone: not followed", Severity.NOTE)
@@ -99,7 +101,7 @@ def _of_call(module: Module, call: Call) -> Finding:
     return Finding("SP005", where, op, f"{said}; {why}" if why else said, edits=tuple(made))
 
 
-def _argument(call: Call) -> ast.expr | None:
+def _argument(call: PythonCall) -> ast.expr | None:
     """What a call gives as the buffer, by position or keyword."""
     position = call.gone.arguments.index(call.gone.buffer or "") if call.gone.buffer else len(call.gone.arguments)
     given = call.node.args[: position + 1]
@@ -110,7 +112,7 @@ def _argument(call: Call) -> ast.expr | None:
     return next((item.value for item in call.node.keywords if item.arg == call.gone.buffer), None)
 
 
-def _followed(module: Module, call: Call, argument: ast.expr | None) -> list[Edit]:
+def _followed(module: Module, call: PythonCall, argument: ast.expr | None) -> list[Edit]:
     """The edits that end the statement after the call and say what its result was; none where that cannot be done."""
     statement = module.names.parent[call.node]
     assert argument is not None
@@ -133,7 +135,7 @@ def _followed(module: Module, call: Call, argument: ast.expr | None) -> list[Edi
     return made
 
 
-def _named(module: Module, call: Call, argument: ast.expr) -> tuple[list[Edit], bytes]:
+def _named(module: Module, call: PythonCall, argument: ast.expr) -> tuple[list[Edit], bytes]:
     """A name for the buffer: its own, or one that is given to it where the call is, so that it is not made twice."""
     if isinstance(argument, ast.Name):
         return [], argument.id.encode(module.encoding)

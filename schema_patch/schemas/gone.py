@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class VoidedOperator:
     """An operator that hands `buffer` back, and whose schema says `-> ()`. No buffer: its result was more than that."""
 
     namespace: str | None

@@ -24,7 +24,7 @@ from schema_patch.cpp.registered import Implementation, Problem, Registration, S
 from schema_patch.model import Checked, Edit, Effect, Finding, Location, Report, Severity, Span, ToolError, Verdict
 from schema_patch.schemas import annotate, grammar, rules
 from schema_patch.schemas.annotate import Returns, TextEdit
-from schema_patch.schemas.gone import Gone
+from schema_patch.schemas.gone import VoidedOperator
 from schema_patch.schemas.grammar import Schema, SchemaError
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection
@@ -36,7 +36,7 @@ GUARD = "SCHEMA_PATCH_DROP_RETURN"
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class JudgedOperator:
     """One registration whose schema parses, with what the table knows of it."""
 
     registration: Registration
@@ -55,7 +55,7 @@ class Unit:
 
     file: SourceFile
     source: Source
-    operators: tuple[Operator, ...]
+    operators: tuple[JudgedOperator, ...]
     findings: tuple[Finding, ...]
     errors: tuple[ToolError, ...]
 
@@ -83,7 +83,7 @@ class FilePlan:
 
 
 @dataclass
-class Plan:
+class TreePlan:
     """New bytes for a tree; `errors` says what cannot be changed, and why, `after` what the C++ files hold then."""
 
     files: list[FilePlan] = field(default_factory=list)
@@ -98,7 +98,7 @@ def examine(file: SourceFile, table: Table) -> Unit:
     if not texts and not registrations.may_register(file.data):
         return Unit(file, Source(), (), (), ())
     source = registrations.read(file.data, file.path)
-    operators: list[Operator] = []
+    operators: list[JudgedOperator] = []
     findings: list[Finding] = []
     for registration in source.registrations:
         try:
@@ -107,14 +107,14 @@ def examine(file: SourceFile, table: Table) -> Unit:
             findings.append(_unparsed(registration, error))
             continue
         effect = table.effect(parsed, registration.namespace)
-        operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
+        operators.append(JudgedOperator(registration, parsed, effect, _judge(parsed, effect, table)))
     for unwritten in source.unwritten:
         text = table.schema_of(file.path, unwritten.op, unwritten.function)
         if text:
             registration = unwritten.registration(text)
             parsed = grammar.parse(registration.schema.text)
             effect = table.effect(parsed, unwritten.namespace)
-            operators.append(Operator(registration, parsed, effect, _judge(parsed, effect, table)))
+            operators.append(JudgedOperator(registration, parsed, effect, _judge(parsed, effect, table)))
         elif unwritten.op in table.entries:
             findings.append(_inferred(unwritten.op, unwritten.location))
     operators.sort(key=lambda o: (o.registration.location.line, o.registration.location.column))
@@ -168,12 +168,12 @@ def report(
     return Report(tuple(checked), (*findings, *python), tuple(failed))
 
 
-def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Selection = ALL) -> Plan:
+def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Selection = ALL) -> TreePlan:
     """Plans the annotation of every operator that the table knows (or of those in `ops`)."""
-    plan = Plan()
+    plan = TreePlan()
     habits = {unit.file.path: annotate.habit([o.schema for o in unit.operators]) for unit in units}
 
-    def edits_for(unit: Unit, operator: Operator) -> tuple[TextEdit, ...]:
+    def edits_for(unit: Unit, operator: JudgedOperator) -> tuple[TextEdit, ...]:
         if operator.effect is None:
             return ()
         return annotate.plan(operator.schema, operator.effect, returns, bare=habits[unit.file.path])
@@ -187,21 +187,23 @@ def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Sel
     return plan
 
 
-def strip_all(units: Sequence[Unit], table: Table, ops: Selection = ALL) -> Plan:
+def strip_all(units: Sequence[Unit], table: Table, ops: Selection = ALL) -> TreePlan:
     """Plans the removal of the write annotations of every operator that the table knows."""
-    plan = Plan()
+    plan = TreePlan()
 
-    def edits_for(_: Unit, operator: Operator) -> tuple[TextEdit, ...]:
+    def edits_for(_: Unit, operator: JudgedOperator) -> tuple[TextEdit, ...]:
         return annotate.strip(operator.schema) if operator.effect else ()
 
     _finish(plan, units, _wanted(units, ops, edits_for), {}, table)
     return plan
 
 
-Wanted = list[tuple[Unit, Operator, tuple[TextEdit, ...]]]
+Wanted = list[tuple[Unit, JudgedOperator, tuple[TextEdit, ...]]]
 
 
-def _wanted(units: Sequence[Unit], ops: Selection, make: Callable[[Unit, Operator], tuple[TextEdit, ...]]) -> Wanted:
+def _wanted(
+    units: Sequence[Unit], ops: Selection, make: Callable[[Unit, JudgedOperator], tuple[TextEdit, ...]]
+) -> Wanted:
     found: Wanted = []
     for unit in units:
         for operator in unit.operators:
@@ -243,7 +245,7 @@ def _wraps(
 
 
 def _finish(
-    plan: Plan, units: Sequence[Unit], wanted: Wanted, wraps: dict[str, list[Implementation]], table: Table
+    plan: TreePlan, units: Sequence[Unit], wanted: Wanted, wraps: dict[str, list[Implementation]], table: Table
 ) -> None:
     """Puts the edits of each file together, and believes them only after reading the result."""
     for unit in units:
@@ -266,14 +268,14 @@ def _finish(
         plan.after[-1] = after
 
 
-def gone(after: Sequence[Unit], ops: Selection = ALL, before: Sequence[Unit] = ()) -> list[Gone]:
+def gone(after: Sequence[Unit], ops: Selection = ALL, before: Sequence[Unit] = ()) -> list[VoidedOperator]:
     """The operators that hand an argument back, all of whose schemas say `-> ()`: their results may not be used.
 
     `before`: the files as they were, where an operator may have returned more than the one argument.
     """
     more = {o.key for unit in before for o in unit.operators if len(o.schema.returns) > 1}
     returning = {o.key for unit in after for o in unit.operators if o.schema.returns}
-    found: dict[tuple[str | None, str], Gone] = {}
+    found: dict[tuple[str | None, str], VoidedOperator] = {}
     for operator in (o for unit in after for o in unit.operators):
         buffer = operator.effect.returned_argument if operator.effect else None
         namespace, name = operator.key  # an unknown namespace may be any
@@ -281,7 +283,7 @@ def gone(after: Sequence[Unit], ops: Selection = ALL, before: Sequence[Unit] = (
         if buffer and not returns and ops.takes(name, namespace):
             arguments = tuple(arg.name for arg in operator.schema.args)
             told = None if operator.key in more else buffer
-            found[operator.key] = Gone(*operator.key, arguments, told, operator.schema.overload)
+            found[operator.key] = VoidedOperator(*operator.key, arguments, told, operator.schema.overload)
     return list(found.values())
 
 
@@ -301,7 +303,7 @@ def _proved(before: Unit, after: Unit, rows: Wanted) -> tuple[Change, ...]:
     )
 
 
-def _byte_edits(operator: Operator, text_edits: Iterable[TextEdit]) -> list[Edit]:
+def _byte_edits(operator: JudgedOperator, text_edits: Iterable[TextEdit]) -> list[Edit]:
     text = operator.registration.schema
     if operator.registration.named_only:
         end = len(text.spans)

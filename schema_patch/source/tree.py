@@ -10,12 +10,12 @@ from schema_patch.model import Finding, Report, ToolError
 from schema_patch.python import calls, wrap
 from schema_patch.python.calls import Outside
 from schema_patch.python.handles import Handles
-from schema_patch.schemas.gone import Gone
+from schema_patch.schemas.gone import VoidedOperator
 from schema_patch.schemas.table import Table
 from schema_patch.text import files, journal
 
 from . import patch
-from .patch import FilePlan, Plan, Unit
+from .patch import FilePlan, TreePlan, Unit
 
 Progress = Callable[[str], None]
 
@@ -43,7 +43,7 @@ def read(paths: Iterable[str], table: Table, progress: Progress = lambda _: None
 
 
 def read_python(
-    paths: Iterable[str], gone: Collection[Gone], progress: Progress = lambda _: None
+    paths: Iterable[str], gone: Collection[VoidedOperator], progress: Progress = lambda _: None
 ) -> tuple[list[Finding], list[ToolError]]:
     """What Python code at these paths makes of operators that return nothing any more. Without any, reads nothing."""
     findings: list[Finding] = []
@@ -57,9 +57,9 @@ def read_python(
     return findings, errors
 
 
-def plan_python(root: str, gone: Collection[Gone], progress: Progress = lambda _: None) -> Plan:
+def plan_python(root: str, gone: Collection[VoidedOperator], progress: Progress = lambda _: None) -> TreePlan:
     """New bytes for the Python files at a path that use results which are gone."""
-    plan = Plan()
+    plan = TreePlan()
     if not gone:
         return plan
     found, outside = _python(root, gone, plan.errors, progress)
@@ -94,7 +94,7 @@ def judge(sources: Mapping[str, bytes], table: Table) -> Report:
 
 
 def _judge_python(
-    found: Iterable[files.SourceFile], outside: Outside, gone: Collection[Gone], errors: list[ToolError]
+    found: Iterable[files.SourceFile], outside: Outside, gone: Collection[VoidedOperator], errors: list[ToolError]
 ) -> list[Finding]:
     findings: list[Finding] = []
     for file in found:
@@ -106,7 +106,7 @@ def _judge_python(
 
 
 def _python(
-    root: str, gone: Collection[Gone], errors: list[ToolError], progress: Progress
+    root: str, gone: Collection[VoidedOperator], errors: list[ToolError], progress: Progress
 ) -> tuple[list[files.SourceFile], Outside]:
     """The Python files at a path that may have to do with these operators, each once, and what their imports give."""
     found: dict[Path, files.SourceFile] = {}
@@ -124,14 +124,14 @@ def _python(
 
 
 def _concerned(
-    found: Mapping[Path, files.SourceFile], gone: Collection[Gone]
+    found: Mapping[Path, files.SourceFile], gone: Collection[VoidedOperator]
 ) -> tuple[list[files.SourceFile], Outside]:
     handles = Handles({file.path: file.data for file in found.values()})
     others = handles.other_names(gone)
     return [file for file in found.values() if calls.may_matter(file.data, gone, others)], handles.paths
 
 
-def write(plan: Plan, root: str, done: list[FilePlan]) -> list[ToolError]:
+def write(plan: TreePlan, root: str, done: list[FilePlan]) -> list[ToolError]:
     """Writes the files of a plan, each whole, and notes each in the journal of `root` first.
 
     `done` grows as files are written, so that an interrupted run can say how far it came.

@@ -34,7 +34,7 @@ from schema_patch.inference.domain.values import (
     ordered,
     parameter,
 )
-from schema_patch.inference.engine.applying import Call
+from schema_patch.inference.engine.applying import AppliedCall
 from schema_patch.inference.engine.declarations import Declarations
 from schema_patch.inference.engine.evaluator import Evaluator
 from schema_patch.inference.engine.frame import Frame
@@ -280,7 +280,7 @@ def test_a_summary_is_put_to_use_in_the_callers_terms(tmp_path: Path) -> None:
     summary.finish()
     caller = Caller()
     given = [at(parameter(4), DATA), at(parameter(5))]
-    returned = Call(caller, summary, given, given, NOTHING, node, HERE).run()
+    returned = AppliedCall(caller, summary, given, given, NOTHING, node, HERE).run()
     assert returned == given[1]
     assert caller.state.summary.effects == {(WRITE, parameter(4), (DATA, DEREF)): (*HERE, ("callee.cpp", 7))}
     assert caller.called == [(given[1], [given[0]])]

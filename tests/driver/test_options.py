@@ -94,7 +94,7 @@ def test_what_is_not_understood_is_refused_by_its_name(words: list[str], name: s
         parse(words)
 
 
-def parsed(words: list[str]) -> options.Plan | str:
+def parsed(words: list[str]) -> options.Compilation | str:
     try:
         return parse(words)
     except ToolError as error:

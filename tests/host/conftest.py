@@ -27,7 +27,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(HERE / "tree", root / "tree" / "pieces")
     (root / "tree" / "pieces" / "generated.sycl").write_text(generated.source())
     shutil.copytree(EXAMPLES, root / "tree" / "examples")
-    made = build.build(build.Plan(tree=root / "tree", out=root / "out", checks=True))
+    made = build.build(build.HostBuild(tree=root / "tree", out=root / "out", checks=True))
     assert made.failed == {}
     assert sorted(made.namespaces) == ["esimd_pieces", "esimd_race", "esimd_right"]
     assert len(made.libraries) == 2  # sources that need each other's symbols, and no others

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schema_patch.python import wrap
-from schema_patch.schemas.gone import Gone
+from schema_patch.schemas.gone import VoidedOperator
 from schema_patch.text import edits
 
-GONE = [Gone("ns", "norm", ("x", "out", "w"), "out"), Gone("ns", "add", ("out", "r"), "out")]
+GONE = [VoidedOperator("ns", "norm", ("x", "out", "w"), "out"), VoidedOperator("ns", "add", ("out", "r"), "out")]
 
 BUFFERS = ["o", "x", "make()", "box.o", "box[0]", "(o)", "make() if x else o", "[o][0]"]
 HANDLES = ["torch.ops.ns.{}", "ns.{}", "torch.ops.ns.{}.default", "getattr(ns, '{}')", "{}"]
@@ -80,7 +80,7 @@ def run(text: bytes, *, void: bool) -> list[object]:
     """What a program calls and makes, and what its function returns."""
     log: list[object] = []
 
-    def operator(gone: Gone) -> Any:
+    def operator(gone: VoidedOperator) -> Any:
         def call(*args: object, **kwargs: object) -> object:
             bound = {**dict(zip(gone.arguments, args, strict=False)), **kwargs}
             log.append((gone.op, repr(sorted(bound.items()))))

@@ -6,15 +6,15 @@ import pytest
 
 from schema_patch.model import ToolError
 from schema_patch.python import calls, fakes, names, wrap
-from schema_patch.schemas.gone import Gone
+from schema_patch.schemas.gone import VoidedOperator
 from schema_patch.text import edits
 
-NORM = Gone("ns", "norm", ("input", "output", "weight", "eps"), "output")
-TOPK = Gone("ns", "topk", ("x", "values", "indices"), None)  # whose result was two tensors
+NORM = VoidedOperator("ns", "norm", ("input", "output", "weight", "eps"), "output")
+TOPK = VoidedOperator("ns", "topk", ("x", "values", "indices"), None)  # whose result was two tensors
 GONE = [
     NORM,
-    Gone("ns", "add_", ("hidden", "residual"), "hidden"),
-    Gone(None, "gemv", ("x", "out"), "out", "wide"),
+    VoidedOperator("ns", "add_", ("hidden", "residual"), "hidden"),
+    VoidedOperator(None, "gemv", ("x", "out"), "out", "wide"),
     TOPK,
 ]
 HEAD = "import torch\n_ops = torch.ops.ns\n"

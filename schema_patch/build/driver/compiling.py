@@ -9,12 +9,12 @@ from pathlib import Path
 
 from . import arguments, frontend, hostside, objects
 from .link import put
-from .options import Plan
+from .options import Compilation
 from .processes import Voice
 from .runtime import Runtime
 
 
-def compile_source(plan: Plan, source: str, output: str, runtime: Runtime, voice: Voice) -> None:
+def compile_source(plan: Compilation, source: str, output: str, runtime: Runtime, voice: Voice) -> None:
     """Raises ToolError with what a compiler says, at the line of the source, once."""
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         made, depends = os.path.join(work, "made.o"), os.path.join(work, "host.d")
@@ -32,7 +32,7 @@ def compile_source(plan: Plan, source: str, output: str, runtime: Runtime, voice
             _write_depends(plan, output, dict.fromkeys([*found, *more]))
 
 
-def _both(plan: Plan, source: str, made: str, depends: str, runtime: Runtime, voice: Voice) -> Iterable[str]:
+def _both(plan: Compilation, source: str, made: str, depends: str, runtime: Runtime, voice: Voice) -> Iterable[str]:
     device = frontend.compile_device(source, device_words(plan), runtime)
     voice.say(device.log)
     kernels = arguments.kernels(device, source)
@@ -45,13 +45,13 @@ def _both(plan: Plan, source: str, made: str, depends: str, runtime: Runtime, vo
     return device.dependencies
 
 
-def device_words(plan: Plan) -> list[str]:
+def device_words(plan: Compilation) -> list[str]:
     """What the front end is told. Its own level of optimization is -O2, whatever the host side is compiled with."""
     standard = [] if any(word.startswith("-std=") for word in plan.both) else [hostside.STANDARD]
     return [*standard, *plan.both, *plan.device]
 
 
-def _write_depends(plan: Plan, output: str, paths: Iterable[str]) -> None:
+def _write_depends(plan: Compilation, output: str, paths: Iterable[str]) -> None:
     names = plan.depnames or (output,)
     files = [path for path in paths if plan.system_depends or not path.startswith("/usr/")]
     text = f"{' '.join(_escaped(name) for name in names)}: \\\n  " + " \\\n  ".join(map(_escaped, files)) + "\n"

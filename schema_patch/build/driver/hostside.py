@@ -16,7 +16,7 @@ from pathlib import Path
 from schema_patch.model import ToolError
 
 from . import integration, objects, processes
-from .options import Plan
+from .options import Compilation
 from .runtime import Runtime
 
 VARIABLE = "SCHEMA_PATCH_CLANG"
@@ -46,14 +46,20 @@ def find() -> tuple[str, str]:
     raise ToolError(f"expected clang++ from {OLDEST} on for the host side, found {found}; {RECIPE}")
 
 
-def compile_plain(plan: Plan, source: str, output: str, depends: str, runtime: Runtime | None) -> str:
+def compile_plain(plan: Compilation, source: str, output: str, depends: str, runtime: Runtime | None) -> str:
     """A source without a device side."""
     headers = ["-isystem", runtime.include] if runtime else []
     return _clang([*_words(plan), *headers, *_depending(depends), "-c", "-x", "c++", source, "-o", output], source)
 
 
 def compile_host(
-    plan: Plan, source: str, output: str, depends: str, runtime: Runtime, headers: tuple[str, str], payload: bytes
+    plan: Compilation,
+    source: str,
+    output: str,
+    depends: str,
+    runtime: Runtime,
+    headers: tuple[str, str],
+    payload: bytes,
 ) -> str:
     """The object of a source, its device side in it; returns what clang says. Raises ToolError where it refuses."""
     work = Path(depends).parent
@@ -73,7 +79,7 @@ def compile_host(
     return _clang(argv, source)
 
 
-def sycl_words(plan: Plan, runtime: Runtime) -> list[str]:
+def sycl_words(plan: Compilation, runtime: Runtime) -> list[str]:
     """What makes clang see what DPC++ sees when it compiles the host side."""
     words = ["-Xclang", "-fsycl-is-host", "-fclang-abi-compat=17", "-isystem", runtime.include]
     macros = {
@@ -113,7 +119,7 @@ def link(argv: Sequence[str]) -> str:
     return _clang(list(argv), "linking")
 
 
-def _words(plan: Plan) -> list[str]:
+def _words(plan: Compilation) -> list[str]:
     words = [*plan.both, *plan.host] if plan.host_only is None else [*plan.host_only]
     # One option that only g++ has is no reason to stop, and clang says so of each.
     words = [*words, "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"]

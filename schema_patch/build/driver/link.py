@@ -13,7 +13,7 @@ from schema_patch.model import ToolError
 
 from . import absent, hostside, images, merging, objects, offline
 from .frontend import Image, Properties
-from .options import Plan
+from .options import Compilation
 from .processes import Voice
 from .runtime import Runtime
 
@@ -36,7 +36,7 @@ class Linked(msgspec.Struct, frozen=True):
     spills: dict[str, int]
 
 
-def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime, voice: Voice) -> None:
+def device_link(plan: Compilation, inputs: Sequence[str], output: str, runtime: Runtime, voice: Voice) -> None:
     """Writes the object with all images of the inputs."""
     payloads = [payload for path in inputs for payload in objects.payloads(path)]
     modules = merging.images(payloads, runtime.name)
@@ -66,7 +66,7 @@ def device_link(plan: Plan, inputs: Sequence[str], output: str, runtime: Runtime
     _record(plan, output, runtime, modules, bool(natives), spills)
 
 
-def link(plan: Plan, words: Sequence[str], output: str, runtime: Runtime, voice: Voice) -> None:
+def link(plan: Compilation, words: Sequence[str], output: str, runtime: Runtime, voice: Voice) -> None:
     """Links a library or program, its device side included. `words`: objects and linker options in their order."""
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         side = os.path.join(work, "device.o")
@@ -102,7 +102,7 @@ def put(made: str, output: str) -> None:
         raise ToolError(f"cannot write: {error.strerror}", output) from error
 
 
-def _targeted(properties: Properties, plan: Plan) -> Properties:
+def _targeted(properties: Properties, plan: Compilation) -> Properties:
     """With -fsycl-targets=intel_gpu_X, the runtime is told on which device alone the code runs."""
     named = [target for target in plan.targets if target.startswith("intel_gpu_")]
     if len(named) != 1 or len(plan.devices) != 1:
@@ -121,7 +121,7 @@ def _jobs() -> int:
 
 
 def _record(
-    plan: Plan, output: str, runtime: Runtime, modules: Sequence[Image], natives: bool, spills: dict[str, int]
+    plan: Compilation, output: str, runtime: Runtime, modules: Sequence[Image], natives: bool, spills: dict[str, int]
 ) -> None:
     folder = os.environ.get(RECORD)
     if not folder:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from schema_patch.model import ToolError
 
 from . import compiling, hostside, link, offline, options
-from .options import Action, Plan
+from .options import Action, Compilation
 from .processes import Voice
 from .runtime import Runtime, find
 
@@ -88,7 +88,7 @@ def _told(ask: Callable[[], str]) -> str:
         return f"none: {error.message}"
 
 
-def _compile(plan: Plan, runtime: Runtime) -> None:
+def _compile(plan: Compilation, runtime: Runtime) -> None:
     if plan.output and len(plan.sources) > 1:
         raise ToolError(f"option -o with -c expects one source, found {len(plan.sources)}")
     for source in plan.sources:
@@ -96,7 +96,7 @@ def _compile(plan: Plan, runtime: Runtime) -> None:
         compiling.compile_source(plan, source, plan.output or f"{stem}.o", runtime, VOICE)
 
 
-def _whole(plan: Plan, runtime: Runtime) -> None:
+def _whole(plan: Compilation, runtime: Runtime) -> None:
     """Sources and objects to a library or a program in one go."""
     import tempfile
 

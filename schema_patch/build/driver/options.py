@@ -30,7 +30,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Compilation:
     """What a command line asks for. Words keep their order, in which include folders are searched."""
 
     action: Action = Action.LINK
@@ -67,7 +67,7 @@ class _Reading:
     language: str = ""
 
 
-def parse(argv: Sequence[str]) -> Plan:
+def parse(argv: Sequence[str]) -> Compilation:
     """Raises ToolError for what is not known, with its name."""
     reading = _Reading()
     words = iter(argv)
@@ -136,8 +136,8 @@ def _language(value: str) -> str:
     return value
 
 
-def _driver(reading: _Reading) -> Plan:
-    plan = Plan()
+def _driver(reading: _Reading) -> Compilation:
+    plan = Compilation()
     actions = {"-c": Action.COMPILE, "-fsycl-link": Action.DEVICE_LINK, "-fsycl-link=image": Action.DEVICE_LINK,
                "--version": Action.VERSION}  # fmt: skip
     backend: list[str] = []
@@ -183,7 +183,7 @@ def _driver(reading: _Reading) -> Plan:
     return _offline(plan, backend)
 
 
-def _offline(plan: Plan, backend: Sequence[str]) -> Plan:
+def _offline(plan: Compilation, backend: Sequence[str]) -> Compilation:
     """The devices and options that ocloc is given, from the words for it; `-device X` and `-options "…"` are known."""
     devices: list[str] = []
     options: list[str] = []

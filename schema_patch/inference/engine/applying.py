@@ -78,7 +78,7 @@ def _mixed(value: Value) -> bool:
     return any(PACK in path for _, path, _ in value) and not any(path == (PACK,) for _, path, _ in value)
 
 
-class Call:
+class AppliedCall:
     """One summary put to use at one call."""
 
     def __init__(

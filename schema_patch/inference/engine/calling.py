@@ -31,7 +31,7 @@ from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import Parameter as Declared
 from schema_patch.inference.index.syntax import read_parameters
 
-from .applying import Call, fitting
+from .applying import AppliedCall, fitting
 from .evaluator import Evaluator
 from .frame import MOST_OVERLOADS, Frame
 from .lambdas import Lambdas
@@ -73,7 +73,7 @@ class Calling:
         result = NOTHING
         for function in fitting(functions, values, self.declared) if len(functions) > 1 else functions:
             summary = frame.summary_of(function, known or frame.constants_of(function, texts))
-            result |= Call(self, summary, values, places, this, node, frame.here(node)).run()
+            result |= AppliedCall(self, summary, values, places, this, node, frame.here(node)).run()
         return result
 
     def declared(self, function: Function) -> Sequence[Declared]:

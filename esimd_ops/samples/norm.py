@@ -6,7 +6,7 @@ from .build import Arguments, Choices, activations, norm_weight, normal, poison
 
 # One row and many; K of one element, odd, under and over a work-group, and as in real models.
 ROWS = ((1, 64), (1, 1), (3, 7), (1, 2816), (5, 255), (2, 257), (7, 4100), (300, 128))
-FAINT = (2, 256, "faint")
+FAINT = (1, 512, "faint")
 
 
 def rms_norm(T: int, K: int, variant: str = "") -> Arguments:
@@ -72,10 +72,10 @@ SIZES: Choices = {
     "esimd_fused_add_rms_norm": (fused_add_rms_norm, (*ROWS, (1, 1024, "zeros"), FAINT)),
     "esimd_fused_scaled_add_rms_norm": (fused_scaled_add_rms_norm, (*ROWS, FAINT)),
     "esimd_fused_add_rms_norm_batched": (fused_add_rms_norm, ((4, 512), *ROWS, (16, 2560), FAINT)),
-    "esimd_rms_norm_gated": (rms_norm_gated, ((8, 128), *ROWS, FAINT)),
+    "esimd_rms_norm_gated": (rms_norm_gated, ((8, 128), *ROWS, (2, 128, "faint"))),
     "esimd_norm_add_norm": (norm_add_norm, (*ROWS, FAINT)),
     "esimd_accum_norm_add_norm": (
         accum_norm_add_norm,
-        ((8, 2816), (1, 64), (2, 1), (3, 257), (10, 4100), (4, 256, "faint")),
+        ((8, 2816), (1, 64), (2, 1), (3, 257), (10, 4100), (4, 512, "faint")),
     ),
 }

@@ -104,7 +104,7 @@ def norm_gemv_norm_fp16(N: int, K: int, variant: str = "") -> Arguments:
 
 # N far past the number of groups that run at once: a late group must not see what an early one stored. K up to the
 # hidden size of a dense model.
-FAINT = (40, 256, "faint")
+FAINT = (40, 512, "faint")
 RESADD = ((256, 2048), (1, 512), (3, 7), (65, 640, "e5m2"), (16411, 512), (63, 4099), (2048, 2048), (24, 5120), FAINT)
 HEADS = ((256, 16), (1, 1), (65, 5), (600, 8), (33, 4, "zeros"), (33, 2, "faint"))
 
@@ -112,7 +112,7 @@ SIZES: Choices = {
     "esimd_resadd_norm_gemv_fp8_pert": (resadd_norm_gemv_fp8_pert, RESADD),
     "esimd_resadd_norm_gemv2_fp8_pert": (
         resadd_norm_gemv2_fp8_pert,
-        ((256, 64, 1024), (1, 1, 512), (3, 5, 7), (65, 62, 640, "e5m2"), (2048, 600, 512), (40, 9, 256, "faint")),
+        ((256, 64, 1024), (1, 1, 512), (3, 5, 7), (65, 62, 640, "e5m2"), (2048, 600, 512), (40, 9, 512, "faint")),
     ),
     "esimd_resadd_norm_gemv_int4_pert": (
         resadd_norm_gemv_int4_pert,

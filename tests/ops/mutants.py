@@ -165,8 +165,16 @@ def mutants(tree: ast.Module, wanted: set[str]) -> Iterator[Mutant]:
                 if isinstance(statement, ast.Expr):
                     continue  # a docstring
                 text = ast.unparse(statement)
+                flattened = {
+                    id(argument)
+                    for node in ast.walk(statement)
+                    if isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and node.func.attr == "flatten"
+                    for argument in node.args
+                }
                 for place, node in enumerate(order(statement)):
-                    for change, new in changes(node, names):
+                    for change, new in changes(node, names) if id(node) not in flattened else ():
                         if change.startswith("half(") and f"rounded({change[5:]}" in text:
                             continue  # rounded twice is rounded once
                         changed = copy.deepcopy(tree)

@@ -53,6 +53,7 @@ test-vllm: $(VENV)/.test
 
 test-registrations: $(VENV)/.test
 	$(PY) tests/registrations/libraries.py --jobs $(WORKERS) build/registrations
+	$(PY) -m pytest tests/real/torch_itself.py --timeout 7200 # reads all of libtorch_cpu.so, against torch's registry
 
 test-wheels: $(VENV)/.test
 	TORCH="$(TORCH_WORDS)" $(PY) -m pytest tests/rebuild/wheels.py

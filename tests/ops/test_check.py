@@ -80,8 +80,11 @@ def test_the_references_themselves_are_clean(capsys):
 def test_a_result_that_depends_on_an_earlier_call():
     request = Request(namespace="planted_more", libraries=(PLANTED,), repeat=2)
     report = supervise.report(request, supervise.check(request))
-    assert {(finding.op, finding.code) for finding in report.findings} == {("esimd_gemv_int4", "PA114")}
-    assert "with other values at the same addresses" in report.findings[0].message
+    assert {finding.op for finding in report.findings} == {"esimd_gemv_int4"}
+    # Where memory is handed out again at once, the same inputs already give another result (PA111).
+    assert {"PA114"} <= {finding.code for finding in report.findings} <= {"PA111", "PA114"}
+    told = next(finding.message for finding in report.findings if finding.code == "PA114")
+    assert "with other values at the same addresses" in told
 
 
 def test_an_operator_that_does_not_answer_is_a_finding():

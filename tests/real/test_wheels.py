@@ -18,8 +18,8 @@ pytestmark = pytest.mark.real
 
 # The release that links libsycl.so.9, and one that links libsycl.so.8.
 PUBLISHED = {
-    "0.1.13.1": ("9", 11, {"_C": 46, "_moe_C": 12, "_vllm_fa2_C": 1, "_xpu_C": 40}),
-    "0.1.3.1": ("8", 8, {"_C": 21, "_moe_C": 10, "_vllm_fa2_C": 1, "_xpu_C": 14}),
+    "0.1.13.1": ("9", 11, {"_C": 46, "_moe_C": 12, "_vllm_fa2_C": 1, "_xpu_C": 38}),
+    "0.1.3.1": ("8", 8, {"_C": 21, "_moe_C": 10, "_vllm_fa2_C": 1, "_xpu_C": 12}),
 }
 # The text of an assertion in oneDNN, which torch's grammar takes for a schema: a class name as the return type.
 NO_SCHEMA = {"desc()->c_desc.ndims"}
@@ -93,10 +93,13 @@ def test_a_plain_scan_finds_the_same(unpacked: Path, report: Report) -> None:
     for path in libraries:
         facts = reader.read(path)
         schemas, needed = scan(path)
-        assert {found.text for found in facts.schemas} == schemas, path.name
+        texts = {found.text for found in facts.schemas}
+        # Two texts of an assertion read like schemas, and are given to no registration.
+        assert schemas - texts <= {"desc()->a_desc", "desc()->b_desc"}, path.name
+        assert texts <= schemas, path.name
         assert list(facts.needed) == needed, path.name
         in_wheel = {row.schema for row in report.checked if Path(row.location.path).name == path.name}
-        assert in_wheel == schemas, path.name
+        assert in_wheel == texts, path.name
 
 
 def test_unpacked_it_says_the_same_and_the_right_major_silences_it(

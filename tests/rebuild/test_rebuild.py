@@ -167,7 +167,7 @@ def test_an_interrupted_build_leaves_all_as_it_was(tmp_path: Path, how: signal.S
     process.send_signal(how)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (2, "")
-    assert err.splitlines()[-1] == "interrupted"
+    assert err.splitlines()[-1] == "error: interrupted"
     assert contents(tree) == before
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["build.log"]
     assert not alive(int(started.read_text()))

@@ -101,7 +101,7 @@ def test_an_installed_environment(tmp_path: Path) -> None:
         record.parent.mkdir()
         record.write_text(row + "\n")
     report = survey.survey([str(tmp_path)])
-    assert [f.code for f in report.findings] == ["SP201", "SP206", "SP207"]
+    assert [f.code for f in report.findings] == ["SP201", "SP206", "SP207", "SP208"]
     assert "torch 2.11.0" in report.findings[1].message
     assert "mine 1.0" in report.findings[1].message
     assert [row["owner"] for row in report.facts["runtime_only"]] == ["torch 2.11.0"]  # type: ignore[attr-defined]
@@ -109,4 +109,4 @@ def test_an_installed_environment(tmp_path: Path) -> None:
     changed = bytearray(path.read_bytes())
     changed[-1] ^= 1
     path.write_bytes(changed)
-    assert [f.code for f in survey.survey([str(tmp_path)]).findings] == ["SP201", "SP213", "SP206", "SP207"]
+    assert [f.code for f in survey.survey([str(tmp_path)]).findings] == ["SP201", "SP213", "SP206", "SP207", "SP208"]

@@ -166,7 +166,7 @@ def browser() -> Iterator[list[str]]:
 @pytest.mark.parametrize(
     ("fragment", "shown"),
     [
-        ("", 10),
+        ("", 12),
         ("q=rms_norm", 1),
         ("q=esimd+output", 7),
         ("kind=wrong", 1),
@@ -186,7 +186,7 @@ def test_the_table_filters_in_a_real_browser(
     body = dom.partition("<tbody>")[2].partition("</tbody>")[0]
     rows = re.findall(r"<tr ([^>]*)>", body)
     assert sum("hidden" not in row for row in rows) == shown
-    assert re.findall(r'id="count">([^<]*)<', dom) == [f"{shown} of 10"]
+    assert re.findall(r'id="count">([^<]*)<', dom) == [f"{shown} of 12"]
 
 
 def test_the_page_is_painted(folder: Path, tmp_path: Path, browser: list[str]) -> None:

@@ -57,7 +57,7 @@ def test_the_race_is_told_with_both_lines(raced: tuple[dict[str, object], Path])
 def test_a_reproducer_runs_again(built: Path, raced: tuple[dict[str, object], Path]) -> None:
     report, case = raced
     text = json.loads(case.read_text())
-    assert (text["operator"], text["sizes"]) == ("esimd_resadd_norm_gemv_fp8_pert", "40x256xfaint")  # the smallest
+    assert (text["operator"], text["sizes"]) == ("esimd_resadd_norm_gemv_fp8_pert", "40x512xfaint")  # the smallest
     done = esimd_ops(built, "races", "--namespace", "esimd_race", "--replay", case, "--format", "json")
     again = json.loads(done.stdout)
     assert done.returncode == 1

@@ -59,7 +59,7 @@ def test_what_cannot_be_run_is_no_success(patient, tmp_path, capsys):
     empty = tmp_path / "empty"
     empty.mkdir()
     for path, says in (
-        (stripped, "its symbols do not tell the namespace"),
+        (stripped, "cannot open shared object file"),  # away from what it links; its namespace is told
         (broken, "libtorch_gpu.so: cannot open shared object file"),
         (empty, "found none"),
     ):

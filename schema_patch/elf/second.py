@@ -1,7 +1,7 @@
 """A second reader of the same file: lief. What it sees otherwise than we do, one of the two sees wrongly.
 
 The one door to lief. It may read a file only after layout.py has proved that whole: lief takes cut files for whole
-ones. It takes a file into memory, so that one too large for that is not read again, which is said.
+ones. It takes a file into memory, so that one larger than LARGEST is not read a second time (README says so).
 """
 
 from __future__ import annotations
@@ -32,11 +32,6 @@ def differences(path: str, where: str) -> list[str]:
         warnings.simplefilter("ignore", RuntimeWarning)  # kinds of sections that lief has no name for
         ours, theirs = _ours(path, where), _theirs(binary)
     return [f"{what}: {_some(ours[what], theirs[what])}" for what in ours if sorted(ours[what]) != sorted(theirs[what])]
-
-
-def too_large(path: str) -> bool:
-    """Whether a file is not read a second time."""
-    return os.path.getsize(path) > LARGEST
 
 
 def _ours(path: str, where: str) -> dict[str, list[str]]:

@@ -1,9 +1,4 @@
 """Probes operators, a fresh process for each, and makes a Report of what was seen. Imports no torch.
-
-PB101  silently wrong under torch.compile
-PB102  torch.compile refuses to trace it (warning)
-PB103  a captured graph replays stale, foreign or no results
-PB104  the process ended while the operator was probed
 """
 
 from __future__ import annotations

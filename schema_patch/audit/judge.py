@@ -2,11 +2,6 @@
 
 The kinds of lies are those of rules.py, told of operators that no table knows. An argument of which nothing could be
 proved is taken to be as declared: unknown is never a defect. Codes of its own:
-
-    SP107  no fake: an operator without a kernel for Meta tensors and without a Python fake, which torch.compile needs
-           (warning)
-    SP108  the fake takes other arguments, or other defaults, than the schema
-    SP109  a suppression that gives no reason, or that suppresses nothing (warning)
 """
 
 from __future__ import annotations

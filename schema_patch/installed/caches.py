@@ -2,8 +2,6 @@
 
 A graph that was compiled with an operator's old schema is served after the fix, because no cache key sees a schema
 (evidence: two processes, 20 of 20 results wrong in the second). What a cache holds is judged by the names in its bytes.
-
-    SP301  a compile cache that is older than a binary names one of the binary's operators (warning)
 """
 
 from __future__ import annotations

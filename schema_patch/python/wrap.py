@@ -2,10 +2,6 @@
 
 A call whose result is returned or assigned is followed by its buffer: `return op(x, out)` becomes `op(x, out)` and
 `return out`. A fake's results become None. Everything else that uses a result is a finding without edits.
-
-    SP005  Python code uses the result of an operator that returns nothing
-    SP006  a fake returns something for an operator that returns nothing
-    SP007  a place from which an operator that returns nothing goes on unseen: look at it (note)
 """
 
 from __future__ import annotations

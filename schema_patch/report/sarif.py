@@ -1,47 +1,29 @@
-"""Report -> SARIF 2.1.0, as GitHub's code scanning takes it. Returns a string.
-
-Knows SARIF. The text of each rule is the line that documents its code in the module that has it.
-"""
+"""Report -> SARIF 2.1.0, as GitHub's code scanning takes it. Returns a string."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-import schema_patch
 from schema_patch import __version__
 from schema_patch.model import Finding, Location, Report, ToolError
+from schema_patch.schemas import codes
 
 from .text import page
 
-DOCUMENTED = re.compile(r"^ {4}(SP\d{3})  (\S.*(?:\n {11}\S.*)*)$", re.MULTILINE)
 LIMIT = 25_000  # results that GitHub takes of one run
-
-
-@cache
-def rules() -> dict[str, str]:
-    """Every code and what it says, from the modules' own documentation."""
-    found: dict[str, str] = {}
-    for file in sorted(Path(schema_patch.__file__).parent.rglob("*.py")):
-        for code, text in DOCUMENTED.findall(file.read_text("utf-8").split('"""')[1]):
-            found[code] = " ".join(text.split())
-    return dict(sorted(found.items()))
 
 
 def sarif(report: Report) -> str:
     """The whole report. What could not be read is a notification of the run, which then was no success."""
-    known = rules()
     used = sorted({finding.code for finding in report.findings})
     driver = {
         "name": "schema-kit",
         "semanticVersion": __version__,
-        "rules": [_rule(code, known.get(code, code)) for code in used],
+        "rules": [_rule(code) for code in used],
     }
     run = {
         "tool": {"driver": driver},
@@ -63,19 +45,18 @@ def sarif(report: Report) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
-def _rule(code: str, text: str) -> dict[str, Any]:
+def _rule(code: str) -> dict[str, Any]:
     """A rule without helpUri: that must be absolute, and the kit has no address; its page is named in the help."""
-    level = next((word for word in ("warning", "note") if text.endswith(f"({word})")), "error")
-    plain = text.removesuffix(f" ({level})")
+    text, level = codes.load()[code]
     return {
         "id": code,
-        "shortDescription": {"text": plain},
-        "fullDescription": {"text": f"{plain[:1].upper()}{plain[1:]}."},
+        "shortDescription": {"text": text},
+        "fullDescription": {"text": f"{text[:1].upper()}{text[1:]}."},
         "help": {
-            "text": f"{plain}. What it is, why it hurts, wrong and right: {page(code)} in the sources of schema-kit",
-            "markdown": f"{plain}. [What it is, why it hurts, wrong and right]({page(code)})",
+            "text": f"{text}. What it is, why it hurts, wrong and right: {page(code)} in the sources of schema-kit",
+            "markdown": f"{text}. [What it is, why it hurts, wrong and right]({page(code)})",
         },
-        "defaultConfiguration": {"level": level},
+        "defaultConfiguration": {"level": level.value},
     }
 
 

@@ -1,13 +1,6 @@
 """Does a schema tell the truth? Schema + Effect -> Judgement, the same for source, binary and process. Pure.
 
 Codes: one a rule, in the order in which they are asked.
-
-    SP101  undeclared write: the operator writes, the schema says that it writes nothing
-    SP102  partial annotation: some written arguments are declared, others not
-    SP103  undeclared alias: the operator hands an argument back, the schema says fresh (or another argument)
-    SP104  private buffer: the operator returns a tensor that it keeps, the schema says fresh
-    SP106  over-declared: an argument is declared as written that is only read (warning)
-    SP105  alias return: true, but torch.compile refuses to trace it without the guard (warning)
 """
 
 from __future__ import annotations

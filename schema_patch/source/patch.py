@@ -4,11 +4,6 @@
 believed, because a schema that does not parse ends the process that loads it (std::terminate at dlopen).
 
 What can be wrong before a schema is judged (rules.py has the codes of judgement):
-
-    SP001  torch will not parse this schema
-    SP002  a registration that cannot be mapped to bytes (an error if the table may know it, else a warning)
-    SP003  an operator that the table knows by name, with other arguments or in another namespace (warning)
-    SP004  a known operator registered without a schema: torch infers one that declares no write
 """
 
 from __future__ import annotations

@@ -2,14 +2,6 @@
 
 Knows which library of one side is which of the other: the one at the same path inside the package, or the only one.
 Does not know what is right: each difference is a finding, and says what was there and what is. Codes:
-
-    SP220  a library that only one side has
-    SP221  an operator that only one side has
-    SP222  an operator's schema differs
-    SP223  device code for another set of targets
-    SP224  another SYCL runtime or other libraries needed
-    SP225  exported symbols differ
-    SP226  kernels differ, by name or by a hash of their code
 """
 
 from __future__ import annotations

@@ -2,11 +2,6 @@
 
 Knows which SYCL runtime a library needs, who defines which operator, and how Python names operators. Does not know what
 an operator must declare (verify.py), nor how an environment is read (survey.py). Codes:
-
-    SP206  two SYCL runtimes in one environment: a process that loads both crashes where a queue crosses
-    SP207  the SYCL runtime that a library needs is not in the environment (a warning where a system may bring it)
-    SP208  an operator is defined by two libraries: the second one to be loaded fails (warning)
-    SP209  a package's Python names an operator that none of its libraries defines (warning)
 """
 
 from __future__ import annotations

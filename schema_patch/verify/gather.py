@@ -2,8 +2,6 @@
 
 Knows the order of the work, and that a library should be what its distribution's RECORD says. What environment.py finds
 of each input is kept with it. Code:
-
-    SP213  a library is not what its distribution's RECORD says: rebuilt in place, or damaged (warning)
 """
 
 from __future__ import annotations

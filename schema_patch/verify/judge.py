@@ -2,14 +2,6 @@
 
 Knows what an installed library must say. Does not know the ELF format, how a package is stored, nor what several
 packages must agree on (environment.py). Codes, beside those of rules.py:
-
-    SP201  runtime mismatch: the library needs another major version of libsycl.so than the policy expects
-    SP202  a required operator is in no library
-    SP203  a required operator is there, but cannot be called right
-    SP204  two libraries hold different schemas of one operator that the table knows (warning)
-    SP205  no code for a device that was asked for: neither its own nor SPIR-V
-    SP214  a library registers what is not known, where an operator was required of it
-    SP216  two readers of one file differ in what they see
 """
 
 from __future__ import annotations

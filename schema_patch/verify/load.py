@@ -2,8 +2,6 @@
 
 Loads each library in a process of its own, of the interpreter that it is installed for; that process may crash, hang or
 call exit. Knows no operator. Code:
-
-    SP215  torch registers something else than what was read of a library
 """
 
 from __future__ import annotations

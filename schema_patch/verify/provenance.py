@@ -2,10 +2,6 @@
 
 A released tag once lacked a fix that had been merged before it: only the binary tells. Knows operators by name and
 namespace; does not know what is right. Codes:
-
-    SP210  an operator's schema in the binary is not the one in the source
-    SP211  an operator of the source is in no binary
-    SP212  an operator of the binary is registered nowhere in the source (warning)
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     first_light.py [--returns alias|void] [SOURCE]
 
-With SOURCE, what is wrong in a tree of yours, which is only read. Every step is a command that you can type yourself; all
-that they print is in build/run/log.txt.
+With SOURCE, what is wrong in a tree of yours, which is only read. Every step is a command that you can type
+yourself; all that they print is in build/run/log.txt.
 """
 
 from __future__ import annotations
@@ -27,12 +27,8 @@ from rich.console import Console
 ROOT = Path(os.path.relpath(Path(__file__).resolve().parents[1]))  # relative, so that what is printed stays short
 SCRATCH = ROOT / "build" / "run"
 LOG = SCRATCH / "log.txt"
-PATIENT, SHIPPED, REBUILT, PATCHED = (
-    ROOT / "examples/as_shipped",
-    SCRATCH / "shipped",
-    SCRATCH / "rebuilt",
-    SCRATCH / "new",
-)
+PATIENT = ROOT / "examples/as_shipped"
+SHIPPED, REBUILT, PATCHED = SCRATCH / "shipped", SCRATCH / "rebuilt", SCRATCH / "new"
 SIX_LINES, RACING = ROOT / "examples/six_lines.py", ROOT / "examples/racing.py"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 NAMESPACE, RACE = "esimd_race", "esimd_race::esimd_resadd_norm_gemv_fp8_pert"
@@ -104,9 +100,8 @@ def ask(source: Path, returns: str) -> int:
     known = run("schema-patch", "check", source, show=findings)
     block("2. What the audit adds", "Inferred from the code, with the places; no table needed.")
     inferred = run("schema-patch", "audit", source, show=findings)
-    wrong = [
-        change for code, change in ((known, f"apply --returns {returns}"), (inferred, "apply --infer")) if code == 1
-    ]
+    changes = {f"apply --returns {returns}": known, "apply --infer": inferred}
+    wrong = [change for change, code in changes.items() if code == 1]
     block("3. Next", "Nothing was changed." if wrong else "")
     for change in wrong:
         say("What would be written (without --diff it is):")

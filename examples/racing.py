@@ -1,6 +1,7 @@
 """An operator whose work-groups race (examples/esimd, built for this CPU by `esimd_ops host-build`), in one call.
 
-ESIMD_HOST_SCHEDULE orders the groups. Exit code 0: it gives what the same operator without the race gives. 1: it does not.
+ESIMD_HOST_SCHEDULE orders the groups. Exit code 0: it gives what the same operator without the race gives. 1: it does
+not.
 """
 
 import esimd_race  # noqa: F401  registers the operators

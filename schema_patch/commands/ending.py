@@ -16,6 +16,7 @@ import click
 from schema_patch.model import ToolError
 
 from .console import show_errors
+from .help import width
 
 COULD_NOT_RUN = 2
 OURS = ("schema_patch", "esimd_ops")
@@ -51,7 +52,7 @@ def _invoke(command: click.Command, argv: list[str], name: str) -> int:
     if f"_{name}_COMPLETE".replace("-", "_").upper() in os.environ:
         command.main(argv, prog_name=name)  # the shell asks for completions; ends the process
     try:
-        with command.make_context(name, argv) as context:
+        with command.make_context(name, argv, terminal_width=width()) as context:
             return int(command.invoke(context) or 0)
     except click.exceptions.Exit as end:  # --help, --version
         return end.exit_code

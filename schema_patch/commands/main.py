@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from schema_patch.commands.console import FORMAT, OPS, STRICT, known_ops, progress, show, show_errors
-from schema_patch.commands.console import strict as strict_report
+from schema_patch.commands.console import FORMAT, OPS, Reporting, known_ops, progress, reported, show, show_errors
 from schema_patch.model import ToolError, Verdict
 
 from . import audit, build, ending, serving
+from .help import SETTINGS, Group, examples
 from .verify import verify_schemas
 from .version import VERSION
 
@@ -26,21 +26,23 @@ if TYPE_CHECKING:
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 DIFF = click.option("--diff", is_flag=True, help="Show the change as a diff and write nothing.")
-SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=Group, context_settings=SETTINGS, epilog=examples(
+    "schema-patch audit csrc", "schema-patch apply --diff csrc",
+))  # fmt: skip
 @VERSION
 def schema_patch() -> None:
     """Find and fix operator schemas that do not say what the operator writes."""
 
 
-@schema_patch.command()
+@schema_patch.command(
+    epilog=examples("schema-patch check csrc", "schema-patch check --strict --format sarif -o check.sarif .")
+)
 @PATHS
 @OPS
-@STRICT
-@FORMAT
-def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str) -> int:
+@reported
+def check(paths: tuple[str, ...], ops: tuple[str, ...], how: Reporting) -> int:
     """Judge the operators that a source tree registers. Writes nothing."""
     from schema_patch.schemas import rules, table
     from schema_patch.source import patch, tree
@@ -51,7 +53,7 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
         units, errors = tree.read(paths, known, step)
         findings, more = tree.read_python(paths, patch.gone(units, wanted), step)
     report = patch.report(units, wanted, [*errors, *more], findings)
-    code = show(strict_report(report, strict), form)
+    code = how.show(how.count(report), f"schema-patch check {' '.join(paths)}")
     others = sorted({row.op for row in report.checked if row.reason == rules.NOT_IN_TABLE})
     if others:
         many = f"{len(others)} operators are" if len(others) > 1 else "1 operator is"
@@ -62,7 +64,9 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], strict: bool, form: str)
     return code
 
 
-@schema_patch.command()
+@schema_patch.command(
+    epilog=examples("schema-patch apply --diff csrc", "schema-patch apply --infer --ops mylib::op csrc")
+)
 @PATHS
 @OPS
 @click.option(
@@ -90,7 +94,7 @@ def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, infer: boo
     return _rewrite(paths, ops, diff, form, plan, judge=True, python=returns == "void", inferred=known)
 
 
-@schema_patch.command()
+@schema_patch.command(epilog=examples("schema-patch strip --diff csrc", "schema-patch strip --ops esimd_rms_norm csrc"))
 @PATHS
 @OPS
 @DIFF
@@ -101,7 +105,7 @@ def strip(paths: tuple[str, ...], ops: tuple[str, ...], diff: bool) -> int:
     return _rewrite(paths, ops, diff, "text", patch.strip_all, judge=False)
 
 
-@schema_patch.command()
+@schema_patch.command(epilog=examples("schema-patch revert csrc", "schema-patch revert mylib otherlib"))
 @PATHS
 def revert(paths: tuple[str, ...]) -> int:
     """Give back the bytes from before apply or strip, from the journal in each PATH."""

@@ -1,6 +1,6 @@
 # The commands a person types.
-#   make run                  heal the patient, step by step
-#   make run SOURCE=DIR       patch and check a tree of your own (RETURNS=alias|void)
+#   make run                  the first minute: a library that is silently wrong, made safe in three ways
+#   make run SOURCE=DIR       what is wrong in a tree of your own, and what to do; it is only read
 #   make test                 every test
 #   make ocloc                    fetch Intel's offline compiler, where there is none that knows Battlemage
 #   make bmg SOURCE=DIR           a SYCL tree (this one unless named) to a verified wheel for Battlemage, without oneAPI
@@ -29,6 +29,8 @@ SOURCE ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
+LOG := build/install.txt
+STEP := @$(PYTHON) examples/step.py $(LOG)
 TORCH_WORDS := $(if $(findstring torch,$(TORCH)),$(TORCH),torch==$(TORCH))
 SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -type f)
 
@@ -38,7 +40,7 @@ VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
   clean audit-corpus upstream-bugs esimd-e2e
 
 run: $(VENV)/.kit
-	$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
+	@$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
 
 test: $(VENV)/.test
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile
@@ -119,20 +121,20 @@ lint: $(VENV)/.test
 clean:
 	rm -rf $(VENV) .venv-torch-* build dist *.egg-info esimd_soak/*.egg-info esimd_ops/*.so schema_patch/built.json
 
-# torch first and alone, so that no other requirement chooses its build.
+# torch first and alone, so that no other requirement chooses its build. --no-compile: most of it is never imported.
 $(VENV)/.torch:
-	$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13) and "Python 3.10 to 3.13 is needed")'
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --upgrade pip
-	$(PIP) install $(TORCH_WORDS)
-	$(PIP) install "intel-sycl-rt==2025.3.*" "intel-opencl-rt==2025.3.*" "setuptools>=77" wheel ninja numpy
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13) and "Python 3.10 to 3.13 is needed")'
+	@echo "Installing into $(VENV); all that pip and compilers say: $(LOG)"
+	$(STEP) "an environment" $(PYTHON) -m venv $(VENV)
+	$(STEP) "$(TORCH_WORDS)" $(PIP) install --no-compile $(TORCH_WORDS)
+	$(STEP) "the SYCL runtime" $(PIP) install --no-compile \
+	  "intel-sycl-rt==2025.3.*" "intel-opencl-rt==2025.3.*" "setuptools>=77" wheel ninja numpy
+	@touch $@
 
 $(VENV)/.kit: $(VENV)/.torch $(SOURCES)
-	$(PIP) install --no-build-isolation --editable .
-	$(PIP) install --no-build-isolation --editable './esimd_soak[parquet]'
-	touch $@
+	$(STEP) "the kit, its extension compiled" $(PIP) install --no-build-isolation --editable . --editable './esimd_soak[parquet]'
+	@touch $@
 
 $(VENV)/.test: $(VENV)/.kit
-	$(PIP) install --no-build-isolation --editable '.[test]'
-	touch $@
+	$(STEP) "the test tools" $(PIP) install --no-build-isolation --editable '.[test]'
+	@touch $@

@@ -1,9 +1,9 @@
-"""The whole way on the patient: silently wrong, found, patched, built, verified in the binary, right.
+"""The first minute: a library that is silently wrong, found, made safe in three ways, verified; and a race.
 
     first_light.py [--returns alias|void] [SOURCE]
 
-With SOURCE, a tree that you have: patch and check, and where it is a SYCL extension and the machine has the parts of
-the compiler driver, a verified wheel of it for Battlemage. Every step is a command that you can type yourself.
+With SOURCE, what is wrong in a tree of yours, which is only read. Every step is a command that you can type
+yourself; all that they print is in build/run/log.txt.
 """
 
 from __future__ import annotations
@@ -11,22 +11,32 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
-from contextlib import nullcontext
+import textwrap
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from esimd_act import act
+import step
 from rich.console import Console
-from rich.rule import Rule
-from rich.table import Table
 
-HERE = Path(__file__).resolve().parent
-SCRATCH = Path(os.path.relpath(HERE.parent / "build" / "first-light"))  # relative, so that what is printed stays short
+ROOT = Path(os.path.relpath(Path(__file__).resolve().parents[1]))  # relative, so that what is printed stays short
+SCRATCH = ROOT / "build" / "run"
+LOG = SCRATCH / "log.txt"
+PATIENT = ROOT / "examples/as_shipped"
+SHIPPED, REBUILT, PATCHED = SCRATCH / "shipped", SCRATCH / "rebuilt", SCRATCH / "new"
+SIX_LINES, RACING = ROOT / "examples/six_lines.py", ROOT / "examples/racing.py"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+NAMESPACE, RACE = "esimd_race", "esimd_race::esimd_resadd_norm_gemv_fp8_pert"
+AS_A_B580 = {"ESIMD_HOST_SCHEDULE": "ascending,lockstep,resident=20"}  # it holds 20 groups of this kernel at once
+WIDTH = 80
+console = Console(highlight=False, markup=False, soft_wrap=True)
+
+Select = Callable[[list[str]], Iterable[str]]
 
 
 def main() -> int:
@@ -34,111 +44,169 @@ def main() -> int:
     parser.add_argument("--returns", choices=["alias", "void"])
     parser.add_argument("source", nargs="?", type=Path)
     options = parser.parse_args()
-    if options.source:
-        return patch_and_check(options.source, options.returns or "alias")  # whose callers are not known
-    return heal_the_patient(options.returns or "void")
-
-
-def patch_and_check(source: Path, returns: str) -> int:
-    step(f"Patch {source}")
-    run("-m", "schema_patch", "apply", "--returns", returns, source, expect=None)
-    step("Check it")
-    code = run("-m", "schema_patch", "check", source, expect=None)
-    step("Infer what the operators do that no table knows: schema-patch audit")
-    others = run("-m", "schema_patch", "audit", source, expect=None)
-    console.print(f"\nTo take it back: schema-patch revert {source}")
-    if code == 0 and any(b"SyclExtension" in path.read_bytes() for path in source.glob("setup*.py")):
-        return for_the_card(source, returns)
-    return code or (1 if others == 1 else 0)
-
-
-def for_the_card(source: Path, returns: str) -> int:
-    """A wheel with machine code, compiled without oneAPI; what is missing for it is named and left out."""
-    step("A wheel for Battlemage: schema-patch rebuild --for bmg")
-    if run("-m", "schema_patch", "doctor", "--for", "bmg", expect=None):
-        console.print(
-            "Left out: what is marked ✗ above is missing. `make ocloc` and `apt-get install clang-19` bring it."
-        )
-        return 0
-    out = SCRATCH / "for-the-card"
-    return run("-m", "schema_patch", "rebuild", source, "--for", "bmg", "--returns", returns, "--out", out, expect=None)
-
-
-def heal_the_patient(returns: str) -> int:
     shutil.rmtree(SCRATCH, ignore_errors=True)
-    patient, shipped, patched = SCRATCH / "patient", SCRATCH / "shipped", SCRATCH / "patched"
-    shutil.copytree(HERE / "as_shipped", patient, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
-
-    step("1. The patient as shipped: built, installed, and a six-line program under torch.compile")
-    install(patient, shipped)
-    run(HERE / "six_lines.py", site=shipped, expect=1)
-
-    step("2. What is wrong with it: schema-patch check")
-    run("-m", "schema_patch", "check", patient, expect=1)
-
-    step(f"3. Patch the source: python -m schema_patch apply --returns {returns}")
-    run("-m", "schema_patch", "apply", "--returns", returns, patient, expect=0)
-
-    step("4. Build and install it again")
-    install(patient, patched)
-
-    step("5. Verify the installed binary: verify-schemas")
-    names = sorted(row["op"] for row in verify(shipped)["checked"])
-    run(SCRIPTS / "verify-schemas", patched, *(f"--require={name}" for name in names), expect=0)
-
-    step("6. The same program again")
-    code = run(HERE / "six_lines.py", site=patched, expect=0 if returns == "void" else 2)
-    if code == 2:
-        console.print("torch.compile refuses an operator that returns an alias: no longer silent, not yet compiled.")
-
-    step("7. What changed in the binary")
-    before, after = ({row["op"]: row for row in verify(site)["checked"]} for site in (shipped, patched))
-    table = Table("operator", "schema before", "schema after", "verdict", show_lines=True)
-    for name in names:
-        old, new = before[name], after[name]
-        table.add_row(name, arguments(old["schema"]), arguments(new["schema"]), f"{old['verdict']} → {new['verdict']}")
-    console.print(table)
-    were_wrong, are_wrong = ([n for n in names if rows[n]["verdict"] == "wrong"] for rows in (before, after))
-    console.print(f"{len(names)} operators: {len(were_wrong)} wrong before, {len(are_wrong) or 'none'} after.")
-    if are_wrong or not were_wrong:
-        return 1
-    act(step, run, SCRATCH)
+    SCRATCH.mkdir(parents=True)
+    if options.source:
+        return ask(options.source, options.returns or "alias")  # whose callers are not known
+    heal(options.returns or "void")
     return 0
 
 
-def install(project: Path, site: Path) -> None:
-    flags = ("--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--target", str(site))
-    run("-m", "pip", "install", *flags, project, expect=0)
+def heal(returns: str) -> None:
+    """The patient: the operators as published, with the schemas as published, over kernels of this kit."""
+    block("1. Wrong", "A library with the 47 schemas as published, and six lines under torch.compile.")
+    install(PATIENT, SHIPPED)
+    run("python", SIX_LINES, site=SHIPPED, expect=1, show=holding("eager", "compiled", "different"))
+
+    block("2. Found", "In the installed binary, without loading it; and in the source.")
+    run("verify-schemas", SHIPPED, expect=1, show=findings)
+    run("schema-patch", "check", PATIENT, expect=1, show=last)
+
+    block("3. Three ways to be safe")
+    say("The guard, without a rebuild, in every process that imports torch:")
+    run("python", SIX_LINES, site=SHIPPED, env={"SCHEMA_KIT_GUARD": "1"}, expect=0, show=holding("the same"))
+    say("The source: patched, built against the installed torch, verified:")
+    run("schema-patch", "rebuild", PATIENT, "--returns", returns, "--out", REBUILT, expect=0, show=verdicts)
+    install(next(REBUILT.glob("*.whl")), PATCHED)
+    refused = returns == "alias"  # torch.compile refuses to trace an alias: no longer silent, not yet compiled
+    run("python", SIX_LINES, site=PATCHED, expect=2 if refused else 0, show=holding("schema", "refused", "the same"))
+
+    block("4. Verified", "All 47 must be in the binary that is installed now, and right; torch itself is asked too.")
+    names = sorted(row["op"] for row in report(SHIPPED)["checked"])
+    run("verify-schemas", PATCHED, "--load", "--require", ",".join(names), expect=0, show=verdicts)
+
+    block("5. A race, and its replacement", "A kernel for Arc GPUs, built for this CPU as it stands.")
+    race()
+    close(
+        "Your own library: `verify-schemas SITE-PACKAGES` and `schema-patch audit TREE` say what is wrong;",
+        "`make run SOURCE=TREE` asks both of a tree. README.md says, by job, what to do then.",
+    )
 
 
-def verify(site: Path) -> dict[str, list[dict[str, str]]]:
+def race() -> None:
+    """An operator that reads what another of its work-groups writes: seen, shown, replaced."""
+    build = SCRATCH / "esimd"
+    quietly("host-build", "python", "-m", "esimd_ops", "host-build", ROOT / "examples/esimd", "--checks", "-o", build)
+    seen = holding("HR101")
+    run("python", "-m", "esimd_ops", "races", "--namespace", NAMESPACE, site=build, expect=1, show=seen)
+    say("The same call with 20 groups at once, as a B580 holds; then with this kit's operator in its place:")
+    run("python", RACING, site=build, env=AS_A_B580, expect=1, show=last)
+    run("python", RACING, site=build, env={**AS_A_B580, "SCHEMA_KIT_REPLACE": RACE}, expect=0, show=last)
+
+
+def ask(source: Path, returns: str) -> int:
+    """Verdicts on a tree, what an audit adds, and what to do next. Nothing is written."""
+    block(f"1. {source}", "What its operators declare, against what the tables know.")
+    known = run("schema-patch", "check", source, show=findings)
+    block("2. What the audit adds", "Inferred from the code, with the places; no table needed.")
+    inferred = run("schema-patch", "audit", source, show=findings)
+    changes = {f"apply --returns {returns}": known, "apply --infer": inferred}
+    wrong = [change for change, code in changes.items() if code == 1]
+    block("3. Next", "Nothing was changed." if wrong else "")
+    for change in wrong:
+        say("What would be written (without --diff it is):")
+        say(f"$ schema-patch {change} --diff {source}", style="bold")
+    if wrong and any(b"Extension(" in path.read_bytes() for path in source.glob("setup*.py")):
+        say("A patched and verified wheel, of a copy:")
+        say(f"$ schema-patch rebuild {source} --out rebuilt", style="bold")
+    if not wrong:
+        close("Nothing wrong was found." if 0 in (known, inferred) else "Nothing could be verified: see the log.")
+    return 1 if wrong else min(known, inferred)
+
+
+def install(what: Path, site: Path) -> None:
+    flags = ("--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--target")
+    quietly(f"pip install {what.name} into {site}", "python", "-m", "pip", "install", *flags, site, ROOT / what)
+
+
+def report(site: Path) -> dict[str, list[dict[str, str]]]:
     """The JSON report of verify-schemas."""
     argv = [SCRIPTS / "verify-schemas", "--format", "json", site]
     return json.loads(subprocess.run(argv, capture_output=True, check=False).stdout)
 
 
-def arguments(schema: str) -> str:
-    """A schema without its name, which the table's first column says."""
-    return " ".join(schema[schema.index("(") :].split())
+def quietly(title: str, *argv: str | Path) -> None:
+    """A step that takes a while: a line, and the log."""
+    if step.run(LOG, title, words(argv), dict(os.environ)):
+        raise SystemExit(2)
 
 
-def step(title: str) -> None:
+def run(
+    *argv: str | Path,
+    show: Select,
+    site: Path | None = None,
+    env: dict[str, str] | None = None,
+    expect: int | None = None,
+) -> int:
+    """Shows a command and the lines of its output that tell; insists on its exit code."""
+    set_here = {**({"PYTHONPATH": str(site)} if site else {}), **(env or {})}
+    told = " ".join([*(f"{name}={value}" for name, value in set_here.items()), *map(str, argv)])
+    say("$ " + re.sub(r"(\w+),\w+(,\w+){3,}", r"\1,…", told), style="bold")
+    # Where CI is set, torch refuses what it elsewhere lets through, silently wrong.
+    around = {name: value for name, value in os.environ.items() if name != "CI"} | {"COLUMNS": "160"} | set_here
+    done = subprocess.run(
+        words(argv), env=around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    with LOG.open("a", encoding="utf-8") as log:
+        log.write(f"\n$ {told}\n{done.stdout}")
+    for line in show(done.stdout.splitlines()):
+        say(line, "  ")
+    if expect is not None and done.returncode != expect:
+        raise SystemExit(f"expected exit code {expect}, found {done.returncode}: {shlex.join(words(argv))}; see {LOG}")
+    return done.returncode
+
+
+def words(argv: Iterable[str | Path]) -> list[str]:
+    """A command as it is run: its program is that of this environment."""
+    program, *rest = map(str, argv)
+    return [sys.executable if program == "python" else str(SCRIPTS / program), *rest]
+
+
+def holding(*marks: str) -> Select:
+    """The lines that hold one of these words."""
+    return lambda lines: [line for line in lines if any(mark in line for mark in marks)]
+
+
+def last(lines: list[str]) -> list[str]:
+    return verdicts(lines) or lines[-1:]
+
+
+def verdicts(lines: list[str]) -> list[str]:
+    """The line that counts."""
+    return [line for line in lines if re.match(r"\d+ operators?: |no operators", line)]
+
+
+def findings(lines: list[str]) -> list[str]:
+    """The first finding, how many more there are, and the line that counts."""
+    found = [line.replace(f"{SCRATCH}/", "") for line in lines if ": error: SP" in line]
+    more = [f"… and {len(found) - 1} more"] if len(found) > 1 else []
+    return [*found[:1], *more, *verdicts(lines)]
+
+
+def block(title: str, what: str = "") -> None:
     console.print()
-    console.print(Rule(f"[bold]{title}", align="left"))
+    console.print(title, style="bold underline")
+    if what:
+        say(what)
 
 
-def run(*argv: str | Path, site: Path | None = None, expect: int | None) -> int:
-    """Runs an installed command, or Python with these arguments; shows it and insists on its exit code."""
-    words = [str(word) for word in (argv if Path(argv[0]).parent == SCRIPTS else (sys.executable, *argv))]
-    shown = " ".join(os.path.relpath(word) if os.path.isabs(word) else word for word in words)
-    console.print(f"[dim]$ {shown}", soft_wrap=True)
-    env = {**os.environ, "PYTHONPATH": str(site.resolve())} if site else dict(os.environ)
-    env.pop("CI", None)  # where it is set, torch refuses what it elsewhere lets through, silently wrong
-    with console.status("building") if "pip" in words else nullcontext():
-        code = subprocess.run(words, env=env, check=False).returncode
-    if expect is not None and code != expect:
-        raise SystemExit(f"expected exit code {expect}, found {code}: {shown}")
-    return code
+def say(text: str, indent: str = "", style: str | None = None) -> None:
+    """A paragraph of at most 80 columns."""
+    filled = textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    console.print(filled, style=style)
+
+
+def close(*lines: str) -> None:
+    console.print()
+    say(" ".join(lines), style="bold")
+    say(f"All that was printed: {LOG}")
 
 
 if __name__ == "__main__":

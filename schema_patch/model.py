@@ -140,6 +140,7 @@ class Report:
     errors: tuple[ToolError, ...] = ()
     facts: dict[str, object] = field(default_factory=dict)
     strict: bool = False
+    may_be_empty: bool = False  # nothing to verify is fine: files that a hook passes need not hold operators
 
     @property
     def failed(self) -> tuple[Finding, ...]:
@@ -154,6 +155,6 @@ class Report:
     def exit_code(self) -> int:
         """0 clean, 1 findings, 2 could not run or nothing verified."""
         verified = any(row.verdict is not Verdict.UNKNOWN for row in self.checked)
-        if self.errors or not (verified or self.failed):
+        if self.errors or not (verified or self.failed or self.may_be_empty):
             return 2
         return 1 if self.failed else 0

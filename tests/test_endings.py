@@ -117,7 +117,9 @@ def raising(error: BaseException) -> click.Command:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (ModuleNotFoundError("No module named 'numpy.linalg'", name="numpy.linalg"), "needs the package numpy, which is missing"),
+        (ModuleNotFoundError("No module named 'numpy.linalg'", name="numpy.linalg"), f"needs the package numpy, which is missing: {sys.executable} -m pip install 'numpy'"),
+        (ModuleNotFoundError("", name="tree_sitter_cpp"), f"{sys.executable} -m pip install 'tree-sitter-cpp==0.23.4'"),
+        (ModuleNotFoundError("", name="somebodys_samples"), f"which is missing: install it for {sys.executable}"),
         (ToolError("expected this, found that", "file.cc"), "file.cc: error: expected this, found that"),
         (PermissionError(13, "Permission denied", "there/file"), "there/file: error: Permission denied"),
         (OSError(5, "Input/output error"), "cannot write the output: Input/output error"),

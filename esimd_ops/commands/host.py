@@ -12,10 +12,14 @@ import click
 
 from esimd_ops.races.order import Order, Outcome
 from schema_patch.commands.console import OPS, selection, show, within
+from schema_patch.commands.help import examples
 from schema_patch.model import ToolError
 
 
-@click.command("host-build")
+@click.command("host-build", epilog=examples(
+    "python -m esimd_ops host-build mylib -o built --checks",
+    "python -m esimd_ops host-build mylib -o built --only 'csrc/xpu/*'",
+))  # fmt: skip
 @click.argument("tree", type=click.Path(path_type=Path))
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Where the libraries go.")
 @click.option("--compiler", default="g++", show_default=True, help="g++ or clang++.")
@@ -78,7 +82,10 @@ def host_build(
     return 1 if built.failed else 0
 
 
-@click.command()
+@click.command(epilog=examples(
+    "PYTHONPATH=built python -m esimd_ops races --namespace mylib --samples samples.py",
+    "PYTHONPATH=built python -m esimd_ops races --namespace mylib --card b580",
+))  # fmt: skip
 @click.option("--namespace", required=True, help="Operators torch.ops.NAMESPACE of a host build.")
 @OPS
 @click.option(

@@ -13,22 +13,25 @@ import click
 
 from schema_patch.commands import ending
 from schema_patch.commands.console import OPS, known_ops, selection, show, within
+from schema_patch.commands.help import SETTINGS, Group, examples
 from schema_patch.commands.version import VERSION
 
 from .graphs import graphs
 from .host import host_build, races
 from .probe import probe
 
-SETTINGS = {"help_option_names": ["-h", "--help"]}
 
-
-@click.group(context_settings=SETTINGS)
+@click.group(cls=Group, context_settings=SETTINGS, epilog=examples(
+    "python -m esimd_ops check --quick", "python -m esimd_ops probe --namespace mylib --samples samples.py",
+))  # fmt: skip
 @VERSION
 def esimd_ops() -> None:
     """Operators for quantised language models, and checks of any build of them."""
 
 
-@esimd_ops.command()
+@esimd_ops.command(epilog=examples(
+    "python -m esimd_ops check --quick", "python -m esimd_ops check --namespace mylib --samples samples.py",
+))  # fmt: skip
 @click.option(
     "--namespace",
     default="esimd_ops",

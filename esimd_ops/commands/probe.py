@@ -8,10 +8,13 @@ import click
 
 from esimd_ops.probe.order import Answer, Order
 from schema_patch.commands.console import OPS, selection, within
+from schema_patch.commands.help import examples
 from schema_patch.model import Report
 
 
-@click.command()
+@click.command(epilog=examples(
+    "python -m esimd_ops probe", "python -m esimd_ops probe --namespace mylib --samples samples.py --keep graphs",
+))  # fmt: skip
 @click.option("--namespace", default="custom_esimd_kernels_vllm", show_default=True, help="Probe torch.ops.NAMESPACE.")
 @OPS
 @click.option(

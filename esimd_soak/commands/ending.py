@@ -33,8 +33,9 @@ def run(work: Callable[[], int]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "esimd_soak":
             raise
-        extra = "[parquet]" if error.name.startswith("pyarrow") else ""
-        return _say(f"error: {error.name} is not installed: pip install 'esimd-soak{extra}'")
+        name = error.name.split(".")[0].replace("_", "-")
+        package = {"hdrh": "hdrhistogram"}.get(name, name)
+        return _say(f"error: {error.name} is not installed: {sys.executable} -m pip install {package}")
     except BrokenPipeError:
         return _say("error: the reader of standard output has gone")
     except OSError as error:

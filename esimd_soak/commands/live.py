@@ -10,13 +10,18 @@ import click
 
 from esimd_soak.model import ToolError
 
+from .help import examples
+
 if TYPE_CHECKING:
     from esimd_soak.plan import Plan
 
 FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
-@click.command()
+@click.command(epilog=examples(
+    "esimd-soak run plan.toml -o runs/first",
+    "esimd-soak run --url http://localhost:8000 --concurrency 8 --seconds 600",
+))  # fmt: skip
 @click.argument("plan", required=False)
 @click.option("--url", multiple=True, help="A server (repeat for several); instead of, or over, the plan's.")
 @click.option("--api", type=click.Choice(["completions", "chat"]), default=None)
@@ -131,7 +136,9 @@ def _registered(path: Path | None, plan: Plan, output: Path) -> tuple[Plan, dict
         raise ToolError(error.message, where) from None
 
 
-@click.command()
+@click.command(epilog=examples(
+    "esimd-soak acceptance bench.json", "esimd-soak acceptance --plan plan.toml --loads 1,8,32",
+))  # fmt: skip
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
 @click.option("--before", help="A /metrics page from before the workload; SOURCE is then the one from after it.")
 @click.option("--baseline", help="What the candidate is held against: a source, or BEFORE,AFTER.")
@@ -156,7 +163,10 @@ def acceptance(sources: tuple[str, ...], output: Path, **given: Any) -> int:
     return cli_acceptance.dispatch(sources, output, given)
 
 
-@click.command()
+@click.command(epilog=examples(
+    "esimd-soak agree http://a:8000 http://b:8000",
+    "esimd-soak agree http://a:8000 http://b:8000 --prompts 100 --min-agree 0.95",
+))  # fmt: skip
 @click.argument("a", metavar="URL_A")
 @click.argument("b", metavar="URL_B")
 @click.option("--prompts", "count", type=click.IntRange(1), default=20, show_default=True)
@@ -190,7 +200,9 @@ def agree(a: str, b: str, count: int, max_tokens: int, concurrency: int, api: st
     return int(found.agree < min_agree * found.prompts)
 
 
-@click.command()
+@click.command(epilog=examples(
+    "esimd-soak guard guard.toml", "esimd-soak guard --show alerts",
+))  # fmt: skip
 @click.argument("plan", required=False)
 @click.option(
     "--show", type=click.Choice(["dashboard", "alerts"]), help="Print the Grafana dashboard or the alert rules."

@@ -17,25 +17,29 @@ from esimd_soak import __version__
 from esimd_soak.model import ToolError
 
 from . import ending, live, scoring
+from .help import SETTINGS, Group, examples, width
 
 if TYPE_CHECKING:
     from esimd_soak.judge.analysis import Analysis
     from esimd_soak.judge.compare import Arm
     from esimd_soak.store.table import Table
 
-SETTINGS = {"help_option_names": ["-h", "--help"]}
 RUNS = click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 KINDS = click.option("--kinds", default="", metavar="KIND,...", help="What counts as a collapse [default: the plan's].")
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=Group, context_settings=SETTINGS, epilog=examples(
+    "esimd-soak run plan.toml -o runs/first", "esimd-soak report runs/first --html first.html",
+))  # fmt: skip
 @click.version_option(__version__)
 def esimd_soak() -> None:
     """Is the served model right, under load, for hours?"""
 
 
-@esimd_soak.command()
+@esimd_soak.command(epilog=examples(
+    "esimd-soak report runs/first", "esimd-soak report runs/first --html first.html",
+))  # fmt: skip
 @RUNS
 @KINDS
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write one self-contained HTML page.")
@@ -59,7 +63,9 @@ def report(runs: tuple[Path, ...], kinds: str, page: Path | None, form: str) -> 
     return found.exit_code
 
 
-@esimd_soak.command()
+@esimd_soak.command(epilog=examples(
+    "esimd-soak power --rate 0.0025 --ratio 1.5 --burst 4", "esimd-soak power --rate 0.0025 --generations 13000",
+))  # fmt: skip
 @click.option("--rate", type=float, required=True, help="The rate to start from, for example 0.0025.")
 @click.option("--ratio", type=float, default=1.5, show_default=True, help="The change to find.")
 @click.option("--alpha", type=float, default=0.05, show_default=True)
@@ -89,7 +95,10 @@ def power(rate: float, ratio: float, alpha: float, chance: float, generations: i
     return 0
 
 
-@esimd_soak.command()
+@esimd_soak.command(epilog=examples(
+    "esimd-soak register ab.json -a off -b on --size 13000 --stop size --hypothesis lower",
+    "esimd-soak register ab.json -a a -b b --size 9000 --stop looks --looks 3 --hypothesis same",
+))  # fmt: skip
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--hypothesis", required=True, help="What is expected, in words.")
 @click.option("-a", "arm_a", required=True, help="The first arm: the `name` in its plan.")
@@ -142,7 +151,9 @@ def register(
     return 0
 
 
-@esimd_soak.command()
+@esimd_soak.command(epilog=examples(
+    "esimd-soak compare runs/off runs/on --registration before.json", "esimd-soak compare --counts 42/12960 32/13056",
+))  # fmt: skip
 @click.argument("a", required=False, type=click.Path(path_type=Path))
 @click.argument("b", required=False, type=click.Path(path_type=Path))
 @click.option("--counts", nargs=2, metavar="K/N K/N", help="Bare counts: --counts 42/12960 32/13056.")
@@ -190,7 +201,9 @@ def compare(
     return verdict.exit_code
 
 
-@esimd_soak.command()
+@esimd_soak.command(epilog=examples(
+    "esimd-soak merge runs/one runs/two -o runs/both", "esimd-soak merge runs/a runs/b -o runs/ab --same-prompts",
+))  # fmt: skip
 @RUNS
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The new folder.")
 @click.option(
@@ -206,7 +219,9 @@ def merge(runs: tuple[Path, ...], output: Path, same_prompts: bool) -> int:
     return 0
 
 
-@esimd_soak.command()
+@esimd_soak.command(epilog=examples(
+    "esimd-soak export runs/first -o first.csv", "esimd-soak export runs/off runs/on -o both.parquet",
+))  # fmt: skip
 @RUNS
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The file: .csv, or Parquet.")
 def export(runs: tuple[Path, ...], output: Path) -> int:
@@ -230,7 +245,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def dispatch(argv: Sequence[str] | None) -> int:
     arguments = None if argv is None else list(argv)
     try:
-        return int(esimd_soak.main(args=arguments, prog_name="esimd-soak", standalone_mode=False) or 0)
+        return int(
+            esimd_soak.main(args=arguments, prog_name="esimd-soak", standalone_mode=False, terminal_width=width()) or 0
+        )
     except click.ClickException as error:
         error.show()
         return 2

@@ -11,6 +11,8 @@ import click
 
 from esimd_soak.model import ToolError
 
+from .help import examples
+
 if TYPE_CHECKING:
     from esimd_soak.judge.rescore import Scored
     from esimd_soak.score import Limits
@@ -19,7 +21,9 @@ LEAST = 0.5
 """Of the requests of a bench result, so many must have been answered."""
 
 
-@click.command()
+@click.command(epilog=examples(
+    "esimd-soak score completions.jsonl", "esimd-soak score bench.json --rule origin --format json",
+))  # fmt: skip
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--run",

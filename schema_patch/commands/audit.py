@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from schema_patch.commands.console import FORMAT, STRICT, progress, show, show_errors
-from schema_patch.commands.console import strict as strict_report
+from schema_patch.commands.console import Reporting, progress, reported, show_errors
 from schema_patch.model import Report, ToolError, Verdict
 from schema_patch.schemas.selection import Selection, namespace_of
+
+from .help import examples
 
 if TYPE_CHECKING:
     from schema_patch.audit.judge import Audit, InferredTable
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
     from schema_patch.source.patch import TreePlan
 
 
-@click.command()
+@click.command(epilog=examples(
+    "schema-patch audit csrc", "schema-patch audit --baseline accepted.json --format sarif -o audit.sarif .",
+))  # fmt: skip
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--baseline", metavar="FILE", help="Accept the findings that this file lists; only new ones count.")
 @click.option("--write-baseline", metavar="FILE", help="Accept what is found now: write it there.")
 @click.option("--no-cache", is_flag=True, help="Read every file anew, and remember nothing.")
-@STRICT
-@FORMAT
+@reported
 def audit(
-    paths: tuple[str, ...], baseline: str | None, write_baseline: str | None, no_cache: bool, strict: bool, form: str
+    paths: tuple[str, ...], baseline: str | None, write_baseline: str | None, no_cache: bool, how: Reporting
 ) -> int:
     """Infer from C++ what each operator writes and returns, and compare its schema. Writes nothing.
 
@@ -41,7 +43,7 @@ def audit(
 
     with progress("auditing") as step:
         result = work.audit(paths, step, cached=not no_cache)
-    report = strict_report(work.report(result), strict)
+    report = how.count(work.report(result))
     kept, suppressed = suppress.apply(report.findings, result.sources)
     report = replace(report, findings=tuple(kept))
     if write_baseline:
@@ -53,11 +55,11 @@ def audit(
         report = _against(report, baseline)
     if suppressed:
         click.echo(f"{suppressed} suppressed by comments", err=True)
-    if form == "text" and strict:
+    if how.form == "text" and how.strict:
         _unknown(result)
-    silent = () if strict else (Verdict.NEEDS_GUARD,)
-    shown = report if strict or form != "text" else replace(report, findings=report.failed)
-    return show(shown, form, quiet=set(silent))
+    quiet = () if how.strict else (Verdict.NEEDS_GUARD,)
+    shown = report if how.strict or how.form != "text" else replace(report, findings=report.failed)
+    return how.show(shown, f"schema-patch audit {' '.join(paths)}", quiet=quiet)
 
 
 def inferred(paths: tuple[str, ...]) -> InferredTable:

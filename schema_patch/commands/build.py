@@ -15,6 +15,8 @@ import click
 from schema_patch.commands import console
 from schema_patch.model import Severity, Verdict
 
+from .help import examples
+
 if TYPE_CHECKING:
     from schema_patch.build.doctor import Line
     from schema_patch.build.toolchain import Facts
@@ -36,7 +38,7 @@ PURPOSE = click.option(
 MARKS = {"error": "✗", "warning": "!", "note": "✓"}
 
 
-@click.command()
+@click.command(epilog=examples("schema-patch doctor", "schema-patch doctor --for bmg --format json"))
 @PYTHON
 @PURPOSE
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -87,7 +89,9 @@ def _json(facts: Facts, purpose: str, lines: Sequence[Line]) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
 
 
-@click.command()
+@click.command(epilog=examples(
+    "schema-patch rebuild mylib --out rebuilt", "schema-patch rebuild mylib --for bmg --returns void --control",
+))  # fmt: skip
 @click.argument("source", metavar="TREE", type=click.Path(exists=True, file_okay=False))
 @click.option("--out", default="rebuilt", show_default=True, metavar="DIR", help="Where the wheel goes, once verified.")
 @click.option(

@@ -5,12 +5,15 @@ Data goes to stdout, prose to stderr. Colours and progress only on a terminal; `
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +28,6 @@ FORMAT = click.option("--format", "form", type=click.Choice(FORMATS), default="t
 OPS = click.option(
     "--ops", multiple=True, metavar="NAME", help="Only these operators: op or ns::op (repeat, or use commas)."
 )
-STRICT = click.option("--strict", is_flag=True, help="Warnings count as findings.")
 PATIENCE = 1.0  # seconds before progress is shown
 
 
@@ -47,6 +49,52 @@ def show(
             _text(report, quiet, summary)
     show_errors(report.errors)
     return report.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """How a command that judges is asked to count and to tell: the options that `reported` adds."""
+
+    form: str
+    output: str | None
+    github: bool
+    strict: bool
+    may_be_empty: bool
+
+    def count(self, report: Report) -> Report:
+        return replace(report, strict=self.strict, may_be_empty=self.may_be_empty)
+
+    def show(self, report: Report, title: str, *, quiet: Collection[Verdict] = (), summary: str = "") -> int:
+        """Tells of a report everywhere it was asked for; its exit code."""
+        from schema_patch.report import text
+        from schema_patch.text import files
+
+        form = self.form
+        if self.github:
+            annotations = text.github(report)
+            click.echo(annotations, nl=bool(annotations))
+        if self.output:
+            written = render(report, form, title=title) or text.text(report) + "\n"
+            files.write(Path(os.path.realpath(self.output)), written.encode("utf-8", "surrogateescape"), self.output)
+            form = "text"
+        return show(report, form, quiet=quiet, summary=summary, title=title)
+
+
+def reported(command: Callable[..., int]) -> Callable[..., int]:
+    """Gives a command the options of Reporting, and the command these as `how`."""
+
+    @click.option("--may-be-empty", is_flag=True, help="Nothing to verify is no failure: for hooks.")
+    @click.option("--strict", is_flag=True, help="Warnings count as findings.")
+    @click.option("--github", is_flag=True, help="Also print findings as annotations for GitHub Actions.")
+    @click.option("--output", "-o", metavar="FILE", help="Write the report here, and a text to stdout.")
+    @FORMAT
+    @wraps(command)
+    def call(
+        *args: Any, form: str, output: str | None, github: bool, strict: bool, may_be_empty: bool, **more: Any
+    ) -> int:
+        return command(*args, how=Reporting(form, output, github, strict, may_be_empty), **more)
+
+    return call
 
 
 def _text(report: Report, quiet: Collection[Verdict], summary: str) -> None:
@@ -91,10 +139,6 @@ def show_errors(found: Iterable[ToolError]) -> None:
 
     for error in found:
         click.echo(lines.error_line(error), err=True)
-
-
-def strict(report: Report, on: bool) -> Report:
-    return replace(report, strict=on)
 
 
 def split(names: Iterable[str]) -> tuple[str, ...]:

@@ -6,7 +6,9 @@ output that cannot be written, since a report that nobody got is no success. Any
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,9 +18,11 @@ import click
 from schema_patch.model import ToolError
 
 from .console import show_errors
+from .help import width
 
 COULD_NOT_RUN = 2
 OURS = ("schema_patch", "esimd_ops")
+BESIDE = ("torch", "numpy")  # what a pure build does not bring, and some commands need
 
 
 def run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
@@ -40,10 +44,22 @@ def run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
     except ModuleNotFoundError as error:
         if not error.name or error.name.startswith(OURS):
             raise
-        advice = f"install it into this interpreter's environment ({sys.executable} -m pip install …)"
-        return _failed(ToolError(f"this needs the package {error.name.partition('.')[0]}, which is missing: {advice}"))
+        package = error.name.partition(".")[0]
+        return _failed(ToolError(f"this needs the package {package}, which is missing: {_advice(package)}"))
     except OSError as error:
         return _lost(error)
+
+
+def _advice(package: str) -> str:
+    """What brings it: a command only for what the kit is known to need, since anybody may have registered a name."""
+    with suppress(importlib.metadata.PackageNotFoundError):
+        for requirement in importlib.metadata.requires("schema-kit") or ():
+            name = re.split(r"[^\w.-]", requirement)[0]
+            if name.replace("-", "_") == package:
+                return f"{sys.executable} -m pip install '{requirement.partition(';')[0].strip()}'"
+    if package in BESIDE:
+        return f"{sys.executable} -m pip install '{package}'"
+    return f"install it for {sys.executable}"
 
 
 def _invoke(command: click.Command, argv: list[str], name: str) -> int:
@@ -51,7 +67,7 @@ def _invoke(command: click.Command, argv: list[str], name: str) -> int:
     if f"_{name}_COMPLETE".replace("-", "_").upper() in os.environ:
         command.main(argv, prog_name=name)  # the shell asks for completions; ends the process
     try:
-        with command.make_context(name, argv) as context:
+        with command.make_context(name, argv, terminal_width=width()) as context:
             return int(command.invoke(context) or 0)
     except click.exceptions.Exit as end:  # --help, --version
         return end.exit_code

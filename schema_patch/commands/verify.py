@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING
 import click
 
 from schema_patch.commands import console
-from schema_patch.commands.console import FORMAT, STRICT, Steps, split
+from schema_patch.commands.console import Reporting, Steps, reported, split
 from schema_patch.commands.version import VERSION
 from schema_patch.model import Checked, Finding, Report, ToolError
+
+from .help import SETTINGS, examples
 
 if TYPE_CHECKING:
     from schema_patch.verify.gather import Gathered
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=SETTINGS, epilog=examples(
+    "verify-schemas dist/mylib.whl --require op1,op2 --target bmg",
+    "verify-schemas .venv/lib/python3.12/site-packages --strict",
+))  # fmt: skip
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--require",
@@ -51,10 +56,7 @@ if TYPE_CHECKING:
     "--load", is_flag=True, help="Also let torch load each library in a child process: does it register the same?"
 )
 @click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
-@click.option("--github", is_flag=True, help="Also print findings as annotations for GitHub Actions.")
-@click.option("--output", "-o", metavar="FILE", help="Write the report here, and a text to stdout.")
-@STRICT
-@FORMAT
+@reported
 @VERSION
 def verify_schemas(
     paths: tuple[str, ...],
@@ -68,19 +70,13 @@ def verify_schemas(
     device: str,
     load: bool,
     include_all: bool,
-    github: bool,
-    output: str | None,
-    strict: bool,
-    form: str,
+    how: Reporting,
 ) -> int:
     """Judge the operators in installed binaries. Only --load and --parity load and run them, in child processes.
 
     PATH is site-packages, a directory, a wheel, a library, an sdist, an image as `docker save` or OCI writes it, or `-`
     for any of them on standard input. Exit codes: 0 clean, 1 findings, 2 could not run, or nothing was verified.
     """
-    from schema_patch.report import text
-    from schema_patch.report.formats import render
-
     summary = ""
     with console.progress("reading") as step:
         if against and (parity or load):
@@ -90,15 +86,7 @@ def verify_schemas(
         else:
             asked = (split(require), sycl, split(target), source, device if parity else None)
             report = _survey(paths, *asked, load, include_all, step)
-    report = console.strict(report, strict)
-    title = f"verify-schemas {' '.join(paths)}"
-    if github:
-        annotations = text.github(report)
-        click.echo(annotations, nl=bool(annotations))
-    if output:
-        _write(output, render(report, form, title=title) or text.text(report) + "\n")
-        form = "text"
-    return console.show(report, form, summary=summary, title=title)
+    return how.show(how.count(report), f"verify-schemas {' '.join(paths)}", summary=summary)
 
 
 def _survey(
@@ -182,11 +170,3 @@ def _compare(
     )
     report = compare.compare(ours.by_key(), older.by_key(), expect=expect, errors=[*ours.errors, *older.errors])
     return report, compare.summary(report)
-
-
-def _write(path: str, text: str) -> None:
-    from pathlib import Path
-
-    from schema_patch.text import files
-
-    files.write(Path(os.path.realpath(path)), text.encode("utf-8", "surrogateescape"), path)

@@ -2,6 +2,12 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace esimd_ops {
 
@@ -9,5 +15,13 @@ namespace esimd_ops {
 // refused (unless under no_grad), and the version of each written tensor rises, so that a backward() which needs the
 // values from before the write raises an error instead of using the new ones.
 void without_derivative(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// The same for an operator "namespace::name.overload" of somebody else that has no kernel for Autograd; `written` are
+// the positions of the arguments that it writes, whatever its schema says. `composite`: its one kernel stands for all
+// keys, so that gradients may come from what it calls, and none is refused. As long as the result lives.
+struct Registration {
+  std::unique_ptr<torch::Library> library;
+};
+Registration give_versions(const std::string& op, std::vector<size_t> written, bool composite);
 
 }  // namespace esimd_ops

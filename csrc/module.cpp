@@ -1,8 +1,10 @@
-// What Python asks of the extension besides its operators: which device runs them, what was compiled for it, and the
-// guard's twins.
+// What Python asks of the extension besides its operators: which device runs them, what was compiled for it, and what
+// the guard puts into the dispatcher.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "autograd.h"
+#include "replacement.h"
 #include "runtime.h"
 #include "trampoline.h"
 
@@ -31,4 +33,13 @@ PYBIND11_MODULE(_C, module) {
       .value("CLONE", esimd_ops::Result::kClone);
   module.def("implement_twin", &esimd_ops::implement_twin,
              "Implements the operator `twin`, which is defined, by a call of `op`; says what becomes of each result.");
+  pybind11::class_<esimd_ops::Registration>(module, "Registration", "What is registered as long as this lives.");
+  module.def("give_versions", &esimd_ops::give_versions,
+             "Raises the version of what `op` writes, and refuses arguments that require grad, as long as the result lives.");
+  pybind11::class_<esimd_ops::Replacement>(module, "Replacement", "An operator of ours in the place of another.")
+      .def(pybind11::init<const std::string&, const std::string&, int64_t>())
+      .def_property_readonly("replaced", &esimd_ops::Replacement::replaced)
+      .def_property_readonly("passed", &esimd_ops::Replacement::passed)
+      .def_property_readonly("why", &esimd_ops::Replacement::why)
+      .def("remove", &esimd_ops::Replacement::remove);
 }

@@ -136,40 +136,43 @@ def races(
 
     The table says which share of an output was wrong under which schedule; the findings name the source lines.
     """
-    from esimd_ops.races import cards as policy
-    from esimd_ops.races import reproduce
     from esimd_ops.races import run as work
-    from esimd_ops.races.schedules import of_cards, resolve
+    from esimd_ops.races.schedules import chosen
     from esimd_ops.races.suppressions import Suppressions
 
-    of_card = of_cards(cards)
-    for name in {words.rpartition("=")[2] for words in of_card.values()}:
-        policy.find(name)
     order = Order(
         namespace=namespace,
         libraries=libraries,
         operators=within(selection(ops), namespace),
         shapes=shapes,
-        schedules={**of_card, **(resolve(schedules) if schedules or not of_card else {})},
+        schedules=chosen(schedules, cards),
         beyond=beyond,
         samples=samples or "",
         kernels=kernels or "",
         registers=int(registers),
     )
     if replay:
-        order = reproduce.order_of(replay, order)
+        from esimd_ops.races import case
+
+        order = case.order_of(replay, order)
     with _progress() as step:
         outcome = work.run(order, step)
     report = work.report(order, outcome, Suppressions.read(suppress) if suppress else Suppressions(), strict=strict)
     if form == "text" and outcome.rows:
         _table(outcome, order)
     if reproducer:
-        if case := reproduce.smallest(order, outcome):
-            reproduce.write(reproducer, case)
-            click.echo(f"{reproducer}: {case.operator} {case.sizes}, {case.schedule}", err=True)
-        else:
-            click.echo(f"{reproducer}: not written: nothing was found", err=True)
+        _write_smallest(reproducer, order, outcome)
     return show(report, form)
+
+
+def _write_smallest(path: str, order: Order, outcome: Outcome) -> None:
+    from esimd_ops.races import case, reproduce
+
+    if found := reproduce.smallest(order, outcome):
+        case.write(path, found)
+        click.echo(f"{path}: {found.operator} {found.sizes}, {found.schedule}", err=True)
+    else:
+        click.echo(f"{path}: not written: nothing was found", err=True)
 
 
 def _table(outcome: Outcome, order: Order) -> None:

@@ -24,7 +24,10 @@ from schema_patch.model import Report
     "--library", "libraries", multiple=True, metavar="PATH", help="What registers the operators: .so, .py or module."
 )
 @click.option(
-    "--samples", default="", metavar="FILE", help="A Python file with SAMPLES, WRITES and RETURNS for other operators."
+    "--samples",
+    default="",
+    metavar="FILE",
+    help="Operators of your own: a Python file with SAMPLES, or module:function.",
 )
 @click.option("--guard", is_flag=True, help="With the guard on.")
 @click.option("--keep", metavar="DIR", help="Write the graphs that are wrong to DIR.")
@@ -55,9 +58,9 @@ def _all(samples: str) -> list[str]:
         from schema_patch.schemas import table
 
         return list(table.load().entries)
-    from esimd_ops.probe.subjects import listed
+    from esimd_ops.trials.given import named
 
-    return listed(samples)
+    return list(named(samples))
 
 
 def _show(report: Report, answers: dict[str, Answer]) -> int:

@@ -17,7 +17,7 @@ from esimd_ops import replace as replacing
 from schema_patch.schemas import grammar
 from schema_patch.schemas.table import Table
 
-from . import cache_key, late, never, rules
+from . import cache_key, eager, late, never, rules
 from .decide import Action, Decision, GuardError, decide
 from .known import Known, from_text, of_caller, to_text
 
@@ -87,7 +87,6 @@ def enable(
         if tell is not None and tell not in _tellers:
             _tellers.append(tell)
         _warn_if_compiled()
-        _put_in(replace)
         if infer:
             from . import infer as inference
 
@@ -97,6 +96,7 @@ def enable(
             said = {op: effect for (space, op), effect in words.items() if space == name}
             _start(name, _known.get(name, Known()).extended(said, tables))
         cache_key.follow(digest)
+        _put_in(replace)  # a name that is none is an error, and the guard is on
         result = status(names)
         _check(words, names, result)
         if namespace is not None and tell is None:
@@ -150,7 +150,7 @@ def disable() -> tuple[str, ...]:
     with _lock:
         undone = tuple(_decisions)
         for op in undone:
-            rules.uninstall(op)
+            _uninstall(op)
         for namespace in tuple(_known):
             late.unwatch(namespace)
         _decisions.clear()
@@ -235,10 +235,16 @@ def _replace(before: Decision | None, decision: Decision) -> None:
                 f"{before.op} is in a graph already, as {before.twin}: that graph would stay as it is. Call "
                 "guard.disable() and torch._dynamo.reset() before you tell something else of it"
             )
-        rules.uninstall(before.op)
+        _uninstall(before.op)
     if not (decision.action is Action.REFUSED and rules.taken(decision.op)):
         rules.install(decision)
+    eager.install(decision)
     _decisions[decision.op] = decision
+
+
+def _uninstall(op: str) -> None:
+    rules.uninstall(op)
+    eager.uninstall(op)
 
 
 def _tell(namespace: str, new: list[Decision]) -> None:

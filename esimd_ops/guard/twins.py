@@ -50,7 +50,7 @@ def _tags(op: torch._ops.OpOverload) -> tuple[torch.Tag, ...]:
 
 
 def _implement(name: str, decision: Decision, op: torch._ops.OpOverload, fates: list[str]) -> None:
-    extension = _extension()
+    extension = built()
     if _watcher:
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -75,7 +75,7 @@ def watched(watcher: Watcher) -> Iterator[None]:
         _watcher.clear()
 
 
-def _extension() -> Any:
+def built() -> Any:
     """The built extension, whose twins cost a tenth of those in Python; None where there is none, or it cannot load."""
     try:
         return native.load()

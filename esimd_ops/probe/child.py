@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from esimd_ops.trials.child import Step, serve
+from schema_patch.model import ToolError
 
 from .order import Answer, Order
 
@@ -25,6 +26,7 @@ def work(order: Order, tell: Callable[[Answer | Step], None]) -> None:
 
 def _subject(order: Order) -> Subject | str:
     """The operator, or why it cannot be probed."""
+    from esimd_ops.trials.given import described
     from esimd_ops.trials.libraries import load
     from esimd_ops.trials.messages import Request
 
@@ -34,11 +36,11 @@ def _subject(order: Order) -> Subject | str:
     try:
         if libraries or not order.samples:  # a samples file may register its operators itself
             load(Request(namespace=order.namespace, device="cpu", libraries=libraries))
-    except (ImportError, OSError) as error:
+        if order.samples:
+            described(order.samples)
+        return subjects.find(order.namespace, order.op, order.samples)
+    except (ImportError, OSError, ToolError) as error:
         return str(error)
-    if order.samples:
-        subjects.module(order.samples)
-    return subjects.find(order.namespace, order.op, order.samples)
 
 
 def _answer(order: Order, subject: Subject) -> Answer:

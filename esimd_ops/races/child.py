@@ -54,13 +54,13 @@ def _all(order: Order, tell: Tell) -> None:
 
 def _one(order: Order, trial: Trial, tell: Tell) -> str:
     """Runs the operator with each of its samples; what it refused with, or ""."""
-    from . import reproduce
+    from . import case
 
     subject = trial.subject
     labels = [order.shapes] if order.replay else subject.chosen(order.shapes, beyond=order.beyond)
     try:
         for label in labels:
-            arguments = reproduce.arguments(order.replay) if order.replay else subject.make(label)
+            arguments = case.values(case.read(order.replay).inputs) if order.replay else subject.make(label)
             tell(trial.run(label, arguments, order.schedules))
     except (RuntimeError, ValueError, TypeError) as raised:
         return str(raised).splitlines()[0]

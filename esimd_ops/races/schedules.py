@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from schema_patch.model import ToolError
 
+from .cards import find
+
 # The words are those of the runtime (runtime/schedule.hpp); the first is the one for values.
 NAMED = {
     "descending": "descending,lockstep",
@@ -29,16 +31,26 @@ OF_CARDS = {
 }
 
 
-def of_cards(names: tuple[str, ...]) -> dict[str, str]:
-    """Schedules that run every kernel with the residency of these cards: name -> words."""
-    asked = [name for part in names for name in part.replace(",", " ").split()]
+def chosen(asked: tuple[str, ...], cards: tuple[str, ...]) -> dict[str, str]:
+    """Name -> words: the schedules asked for, and those of the cards; all named ones where neither is said.
+
+    Raises ToolError for a schedule or card that is none.
+    """
+    of_card = _of_cards([name for part in cards for name in part.replace(",", " ").split()])
+    return {**of_card, **(_resolve(asked) if asked or not of_card else {})}
+
+
+def _of_cards(names: list[str]) -> dict[str, str]:
+    """Schedules that run every kernel with the residency of these cards."""
+    for name in names:
+        find(name)
     return {
-        f"{name}{suffix}": f"{words},card={name}" for name in dict.fromkeys(asked) for suffix, words in OF_CARDS.items()
+        f"{name}{suffix}": f"{words},card={name}" for name in dict.fromkeys(names) for suffix, words in OF_CARDS.items()
     }
 
 
-def resolve(asked: tuple[str, ...]) -> dict[str, str]:
-    """Name -> words: those named, or words of one's own; all where none is asked for. Raises ToolError for others."""
+def _resolve(asked: tuple[str, ...]) -> dict[str, str]:
+    """Name -> words: those named, or words of one's own; all where none is asked for."""
     if not asked:
         return dict(NAMED)
     chosen: dict[str, str] = {}

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from esimd_ops.samples import Arguments
 from esimd_ops.table import OPS
 from esimd_ops.trials import given
-from esimd_ops.trials.given import Expected, OfUser
-from esimd_ops.trials.subject import OfTable, Subject, Truth
-from schema_patch.model import Effect
+from esimd_ops.trials.given import OfUser
+from esimd_ops.trials.subject import OfTable, Subject
 from schema_patch.schemas import grammar
-from schema_patch.schemas.grammar import Schema
 
-from . import reproduce
+from . import case
 from .order import Order
 
 
@@ -27,31 +21,5 @@ def of(order: Order, op: str, schema: str) -> Subject | None:
         subject = OfTable(OPS[op])
         subject.labels("all" if order.shapes == "decode" or order.replay else order.shapes)
     elif order.replay:
-        subject = OfCase(reproduce.read(order.replay))
+        subject = case.OfCase(case.read(order.replay))
     return subject
-
-
-class OfCase(Subject):
-    """The operator of a reproducer that no table knows, with the one call that is in it."""
-
-    def __init__(self, case: reproduce.Case) -> None:
-        self.name, self.writes, self.overwritten, self.returned = case.operator, case.writes, case.overwritten, None
-        self._case = case
-
-    def labels(self, shapes: str = "all") -> tuple[str, ...]:
-        del shapes
-        return (self._case.sizes,)
-
-    def make(self, label: str) -> Arguments:
-        del label
-        return reproduce.values(self._case.inputs)
-
-    def truth(self, arguments: Arguments) -> Truth | None:  # noqa: ARG002  recorded
-        expected = reproduce.values(self._case.expected)
-        return Expected(expected, self.overwritten) if expected else None
-
-    def effect(self, schema: Schema) -> Effect | None:  # noqa: ARG002
-        return Effect(self.name, self.writes, "unknown", "a reproducer")
-
-    def fake(self, schema: Schema) -> Callable[..., Any] | None:  # noqa: ARG002
-        return None

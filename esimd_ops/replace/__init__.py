@@ -5,9 +5,8 @@
     print(guard.status())                     # calls replaced, and passed on
 
 Call sites, schemas and graphs do not change: eager and compiled calls, a guard's twin too, reach the operator through
-the dispatcher, where a kernel of ours is asked first. It reads every old value before it writes any. Arguments that it
-refuses go to the original, counted. Files: `what` says which operators are
-meant, `kernel` stands in an operator's place.
+the dispatcher, where a kernel of ours (`csrc/replacement.cpp`) is asked first. It reads every old value before it
+writes any. Arguments that it refuses go to the original, counted. `what` says which operators are meant.
 """
 
 from .api import Replaced, ReplaceError, disable, enable, status

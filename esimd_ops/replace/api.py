@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from esimd_ops import environment, native
+from schema_patch.schemas import table
 
 from . import what
-from .kernel import KEY, Kernel
 
 _lock = threading.RLock()
-_placed: dict[str, tuple[Kernel, torch.library.Library]] = {}  # destroying its library takes the kernel away
+_placed: dict[str, Any] = {}  # by operator: what stands in its place (csrc/replacement.h)
 
 
 class ReplaceError(RuntimeError):
@@ -55,20 +56,19 @@ def enable(words: str | Iterable[str] | None = None) -> tuple[Replaced, ...]:
         return status()
 
 
-def _place(op: str) -> tuple[Kernel, torch.library.Library]:
-    namespace, _, name = op.partition("::")
-    kernel = Kernel(op)
-    library = torch.library.Library(namespace, "IMPL")
-    library.impl(name, kernel, KEY, with_keyset=True)
-    return kernel, library
+def _place(op: str) -> Any:
+    name = op.partition("::")[2]
+    entry = table.load().entries[name]
+    returned = entry.arguments.index(entry.returns) if entry.returns in entry.arguments else -1
+    return native.load().Replacement(op, f"{what.OURS}::{name}", returned)
 
 
 def disable() -> tuple[str, ...]:
     """Gives every operator its own kernels back. Returns the operators concerned."""
     with _lock:
         undone = tuple(_placed)
-        for _, library in _placed.values():
-            library._destroy()
+        for placed in _placed.values():
+            placed.remove()
         _placed.clear()
         return undone
 
@@ -76,8 +76,11 @@ def disable() -> tuple[str, ...]:
 def status() -> tuple[Replaced, ...]:
     """The operators in whose place ours stand, of those that exist by now, and the calls so far."""
     with _lock:
-        there = [(op, kernel) for op, (kernel, _) in sorted(_placed.items()) if _exists(op)]
-        return tuple(Replaced(op, kernel.replaced, kernel.passed, kernel.why) for op, kernel in there)
+        return tuple(
+            Replaced(op, placed.replaced, placed.passed, placed.why)
+            for op, placed in sorted(_placed.items())
+            if _exists(op)
+        )
 
 
 def _exists(op: str) -> bool:

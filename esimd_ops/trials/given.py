@@ -1,12 +1,13 @@
-"""Operators that their user describes: samples, what is written, and perhaps what should come out.
+"""Operators that their user describes: samples, what is written, and perhaps what should come out. The only reader.
 
 A Python file, or `module:function` for a function that returns such a namespace or dictionary:
 
-    SAMPLES = {"op": (x, output, 1e-6)}     one call, or a list of calls; by position or {name: value}; or a function
-                                            that makes them, called anew for each run
+    SAMPLES = {"op": (x, output, 1e-6)}     one call, or a list of calls; a tuple by position or {name: value}; or a
+                                            function that makes them, called anew for each run
     WRITES = {"op": ("output",)}            what it writes
     INPLACE = {"op": ()}                    those of them whose old contents it reads; all of them where nothing is said
-    RETURNS = {"op": "output"}              the argument that it returns, "fresh", "nothing" or "private buffer"
+    RETURNS = {"op": "output"}              the argument that it returns, "fresh", "nothing" or "private buffer"; of
+                                            several results ("output", "fresh")
     REFERENCE = {"op": function}            the same arguments -> {name: expected value}, for what it writes
 
 Only SAMPLES is needed. Where there is no reference, runs are compared with each other.
@@ -79,7 +80,8 @@ class OfUser(Subject):
         self.writes = self._names("WRITES", schema.writes)
         inplace = self._names("INPLACE", self.writes)
         self.overwritten = tuple(name for name in self.writes if name not in inplace)
-        self._returns = str(_table(where, "RETURNS").get(op, "unknown"))
+        returns = _table(where, "RETURNS").get(op, "unknown")
+        self._returns = returns if isinstance(returns, str) else ", ".join(returns)
         self.returned = self._returns if self._returns in self._arguments else None
         self.certain = op in _table(where, "WRITES")
         self._reference: Callable[..., Tensors] | None = _table(where, "REFERENCE").get(op)
@@ -107,9 +109,20 @@ class OfUser(Subject):
         return tuple(f"sample {i + 1}" for i in range(self._calls))
 
     def make(self, label: str) -> Arguments:
+        """In the order of the schema. Raises ToolError for what is no call of this operator."""
         call = self._given()[int(label.split()[1]) - 1]
-        values = dict(call) if isinstance(call, Mapping) else dict(zip(self._arguments, call, strict=False))
-        return {name: value.clone() if isinstance(value, Tensor) else value for name, value in values.items()}
+        if isinstance(call, tuple) and len(call) <= len(self._arguments):
+            call = dict(zip(self._arguments, call, strict=False))
+        if not isinstance(call, Mapping) or not call.keys() <= set(self._arguments):
+            found = (
+                ", ".join(map(str, call)) if isinstance(call, Mapping) else f"a {type(call).__name__} of {len(call)}"
+            )
+            raise ToolError(
+                f"SAMPLES of {self.name}, {label}: expected a tuple or a dictionary of {', '.join(self._arguments)}; "
+                f"found {found}",
+                self._where,
+            )
+        return {name: _copied(call[name]) for name in self._arguments if name in call}
 
     def truth(self, arguments: Arguments) -> Truth | None:
         if self._reference is None:
@@ -120,7 +133,8 @@ class OfUser(Subject):
         return Expected(expected, self.overwritten)
 
     def effect(self, schema: Schema) -> Effect | None:  # noqa: ARG002  told for this very operator
-        return Effect(self.name, self.writes, self._returns, self._where) if self.certain else None
+        said = self.certain or self._returns != "unknown"
+        return Effect(self.name, self.writes, self._returns, self._where) if said else None
 
     def fake(self, schema: Schema) -> Callable[..., Any] | None:
         if schema.returns and self.returned is None:
@@ -132,6 +146,13 @@ class OfUser(Subject):
             return torch.empty_like(given[returned]) if schema.returns and returned else None
 
         return fake
+
+
+def _copied(value: Any) -> Any:
+    """New tensors, those of a list too: an operator may write them."""
+    if isinstance(value, tuple | list):
+        return type(value)(_copied(part) for part in value)
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 class Expected(Truth):

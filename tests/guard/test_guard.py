@@ -57,9 +57,9 @@ def test_a_twin_is_in_cpp_where_the_extension_is_built_and_else_in_python(scratc
     library.impl("kept", lambda x: buffer.copy_(x * 2), "CPU")
     torch.library.register_fake(f"{name}::kept", torch.empty_like, lib=library)
     # There is none under `make test-torch`; where one is missing elsewhere, tests/ops fail.
-    built = built and twins._extension() is not None
+    built = built and twins.built() is not None
     if not built:
-        monkeypatch.setattr(twins, "_extension", lambda: None)
+        monkeypatch.setattr(twins, "built", lambda: None)
     found = guard.enable(
         name, writes={"op": ["output"], "kept": []}, returns={"op": "output", "kept": "private buffer"}
     )

@@ -12,8 +12,10 @@ from types import ModuleType
 import pytest
 import torch
 
-from esimd_ops import guard, vllm_plugin
+from esimd_ops import environment, guard, samples, vllm_plugin
 from esimd_ops.guard import GuardError, cache_key
+from esimd_ops.table import OPS
+from esimd_ops.trials.subject import OfTable
 from schema_patch.schemas import table as tables
 
 NAMESPACE = "custom_esimd_kernels_sglang"  # of the table, and no other test has operators in it
@@ -104,6 +106,39 @@ def test_a_vllm_that_asks_otherwise(envs: ModuleType, caplog: pytest.LogCaptureF
     vllm_plugin.register()
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "schema-kit: vllm.envs has neither" in caplog.text
+
+
+def test_the_environment_has_racing_operators_replaced(envs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the library is there, as in a worker; eager and compiled calls are answered by this kit's operator."""
+    envs.compile_factors = dict
+    monkeypatch.setenv(environment.REPLACE, "races")
+    vllm_plugin.register()
+    name = "esimd_resadd_norm_gemv_fp8_pert"
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+    arguments = ", ".join(f"{'float' if arg == 'eps' else 'Tensor'} {arg}" for arg in OPS[name].arguments)
+    library.define(f"{name}({arguments}) -> Tensor")
+    library.impl(name, lambda *_: pytest.fail("the original was called"), "CPU")
+    call = getattr(torch.ops, NAMESPACE).esimd_resadd_norm_gemv_fp8_pert
+    torch._dynamo.reset()
+    for way in (call, torch.compile(lambda *given: call(*given), backend="aot_eager", fullgraph=True)):
+        given = samples.make(name).arguments
+        truth = OfTable(OPS[name]).truth(samples.make(name).arguments)
+        with torch.no_grad():
+            way(*given.values())
+        assert max(truth.shares(given).values()) == 0
+    assert [(told.op, told.calls) for told in guard.status().replaced] == [(f"{NAMESPACE}::{name}", 2)]
+
+
+def test_what_cannot_be_replaced_is_said_and_the_guard_is_on(
+    envs: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    envs.compile_factors = dict
+    monkeypatch.setenv(environment.REPLACE, "race")
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+    library.define("esimd_rms_norm(Tensor input, Tensor output, Tensor weight, float eps) -> Tensor")
+    vllm_plugin.register()
+    assert "'race': expected 'races', or an operator of" in caplog.text
+    assert guard.digest()
 
 
 def test_the_digest_is_of_what_was_done() -> None:

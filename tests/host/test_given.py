@@ -6,6 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+
+from esimd_ops.trials.given import OfUser
+from schema_patch.model import ToolError
+from schema_patch.schemas import grammar
 
 from .test_races import esimd_ops
 
@@ -84,3 +89,39 @@ def test_what_describes_nothing_is_refused(built: Path, tmp_path: Path, text: st
     done = esimd_ops(built, *RACES, "--samples", samples)
     assert done.returncode == 2
     assert message in done.stderr + done.stdout
+
+
+SCHEMA = grammar.parse("op(Tensor[] xs, Tensor output, float eps=1.0) -> Tensor")
+
+
+def of_user(folder: Path, samples: str) -> OfUser:
+    (folder / "samples.py").write_text(f"import torch\nSAMPLES = {{'op': {samples}}}\n")
+    return OfUser(SCHEMA, str(folder / "samples.py"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["([torch.ones(2)], torch.zeros(2), 2.0)", "{'eps': 2.0, 'output': torch.zeros(2), 'xs': [torch.ones(2)]}"],
+)
+def test_a_call_is_in_the_order_of_the_schema_and_new_each_time(tmp_path: Path, call: str) -> None:
+    user = of_user(tmp_path, call)
+    first = user.make("sample 1")
+    assert list(first) == ["xs", "output", "eps"]
+    first["xs"][0].fill_(9)
+    first["output"].fill_(9)
+    again = user.make("sample 1")
+    assert torch.equal(again["xs"][0], torch.ones(2))
+    assert torch.equal(again["output"], torch.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("torch.ones(2)", "found a Tensor"),
+        ("(1, 2, 3, 4)", "found a tuple of 4"),
+        ("{'out': torch.ones(2)}", "found out"),
+    ],
+)
+def test_what_is_no_call_of_the_operator_is_refused(tmp_path: Path, call: str, found: str) -> None:
+    with pytest.raises(ToolError, match=f"SAMPLES of op, sample 1: expected .* of xs, output, eps; {found}"):
+        of_user(tmp_path, call).make("sample 1")

@@ -274,7 +274,7 @@ def survivors(operator: str) -> tuple[list[str], int]:
 
 
 def main(operators: list[str]) -> int:
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # some ask for absurd sizes
     made = lived = 0
     for operator in operators or list(OPS):

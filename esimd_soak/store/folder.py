@@ -10,7 +10,6 @@ Each record is one write(2) at its end: after kill -9 every finished generation 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import sys
@@ -76,6 +75,8 @@ class Store:
 
 def open_run(folder: Path, plan: Plan, registration: dict[str, Any] | None = None) -> Store:
     """Begins a run, or goes on with one of the same plan. ToolError where the folder holds another."""
+    import fcntl  # runs that exist can be read where it is not there
+
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:

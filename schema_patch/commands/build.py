@@ -47,6 +47,7 @@ def doctor(python: str, purpose: str, form: str) -> int:
 
     Exit codes: 0 nothing in the way, 1 a build would fail or give a wrong library, 2 the interpreter cannot be asked.
     """
+    console.needs_linux("doctor")
     from schema_patch.build import doctor as checks
     from schema_patch.build import toolchain
     from schema_patch.schemas import table
@@ -131,6 +132,7 @@ def rebuild(
     TREE is only read. DIR gets the wheel, build.json (what went in and came out), patch.diff and build.log; the log is
     kept whatever happens. Exit codes: 0 verified, 1 the wheel is not what it should be, 2 could not be built.
     """
+    console.needs_linux("rebuild")
     from schema_patch.build import rebuild as course
     from schema_patch.build import record, toolchain
     from schema_patch.build.wheelbuild import Settings

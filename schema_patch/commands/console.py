@@ -133,6 +133,12 @@ def _table(report: Report) -> None:
         Console().print(table)
 
 
+def needs_linux(what: str) -> None:
+    """Says so where it is something else."""
+    if not sys.platform.startswith("linux"):
+        raise ToolError(f"{what} needs Linux, found {sys.platform}; check, apply, audit and verify-schemas work here")
+
+
 def show_errors(found: Iterable[ToolError]) -> None:
     """Prints what could not be done."""
     from schema_patch.report import text as lines

@@ -77,6 +77,8 @@ def verify_schemas(
     PATH is site-packages, a directory, a wheel, a library, an sdist, an image as `docker save` or OCI writes it, or `-`
     for any of them on standard input. Exit codes: 0 clean, 1 findings, 2 could not run, or nothing was verified.
     """
+    if load or parity:
+        console.needs_linux("--load" if load else "--parity")
     summary = ""
     with console.progress("reading") as step:
         if against and (parity or load):

@@ -126,7 +126,7 @@ def write(target: Path, data: bytes, name: str | None = None) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         made = os.stat(temporary)
-        if before and (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+        if before and hasattr(os, "chown") and (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
             os.chown(temporary, before.st_uid, before.st_gid)  # it stays whose it was
         os.chmod(temporary, mode)
         os.replace(temporary, target)

@@ -6,17 +6,17 @@ digests of the file before and after and the edits that undo the change; it hold
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Collection, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
 from schema_patch.model import Edit, Span, ToolError
 
-from . import edits, files
+from . import edits, files, locks
 
 NAME = ".schema-patch.journal.json"
 VERSION = 1
@@ -63,9 +63,9 @@ class Journal:
         self.taken_over: list[Path] = []
 
     def __enter__(self) -> Journal:
+        self._held = ExitStack()
         try:
-            self._lock = os.open(self.root, os.O_RDONLY)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._held.enter_context(locks.alone(self.root))
         except OSError as error:
             raise ToolError(f"cannot lock: {error.strerror}", str(self.root)) from error
         files.sweep(self.file)  # no other process writes it now
@@ -78,12 +78,12 @@ class Journal:
                     self.entries = older + self.entries
                     self.taken_over.append(nested)
         except ToolError:
-            os.close(self._lock)
+            self._held.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._lock)
+        self._held.close()
 
     def record(self, plans: Iterable[tuple[files.SourceFile, bytes, Iterable[Edit]]]) -> None:
         """Notes what is about to become of each file. Raises ToolError where that cannot be written."""

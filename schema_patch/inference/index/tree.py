@@ -46,6 +46,8 @@ class Tree:
 
 
 def processes() -> int:
+    if not hasattr(os, "fork"):  # a process that starts anew would have to read everything again
+        return 1
     return max(1, min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
 
 

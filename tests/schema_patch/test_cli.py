@@ -171,7 +171,7 @@ def test_a_read_only_tree(tree: Path) -> None:
     before = contents(tree)
     for path in (tree, *tree.rglob("*")):
         path.chmod(path.stat().st_mode & ~0o222)
-    imports = "from schema_patch.commands import main as cli; from schema_patch.report import text as report; from schema_patch.schemas import table; from schema_patch.source import tree; table.load()"
+    imports = "import fcntl; from schema_patch.commands import main as cli; from schema_patch.report import text as report; from schema_patch.schemas import table; from schema_patch.source import tree; table.load()"
     done = nobody.run(imports, f"sys.exit(cli.main(['apply', {str(tree)!r}]))", tree)
     for path in (tree, *tree.rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)

@@ -99,7 +99,7 @@ class Finding:
 
 
 class Verdict(str, Enum):
-    """What can be said of one operator's schema (design: five verdicts, never mixed)."""
+    """What can be said of one operator's schema; never mixed with another."""
 
     RIGHT = "right"
     NEEDS_GUARD = "right, but not compilable without the guard"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -17,10 +20,21 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sdist(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkout.sdist(clone, tmp_path_factory.mktemp("built") / "dist")
+
+
+@pytest.fixture(scope="module")
+def built(sdist: Path) -> Path:
     """From the sdist, with build isolation."""
-    base = tmp_path_factory.mktemp("built")
-    return checkout.wheel(checkout.sdist(clone, base / "dist"), base / "wheel", "none")
+    return checkout.wheel(sdist, sdist.parents[1] / "wheel", "none")
+
+
+def test_the_sdist_is_the_repository(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames() if archive.getmember(name).isfile()}
+    made = {"PKG-INFO", "setup.cfg", *(name for name in held if ".egg-info/" in name)}
+    assert held - made == {name for name in checkout.files() if not name.startswith((".ci/", ".gitignore"))}
 
 
 def test_it_is_for_every_machine(built: Path) -> None:
@@ -50,17 +64,39 @@ def test_a_clone_elsewhere_without_isolation_gives_the_same_bytes(clone: Path, b
     assert differing or built.read_bytes() == other.read_bytes()
 
 
+GUARD = f"""
+import sys
+sys.path.append({sysconfig.get_path("purelib")!r})  # torch, which a pure kit does not bring
+import torch
+from esimd_ops import guard
+lib = torch.library.Library("mylib", "DEF")
+lib.define("fill(Tensor x, Tensor out) -> ()")
+lib.impl("fill", lambda x, out: [out.copy_(x)] and None, "CPU")
+lib.impl("fill", lambda x, out: None, "Meta")
+print(guard.enable("mylib", writes={{"fill": "out"}}))
+def program(x):
+    out = torch.zeros_like(x)
+    torch.ops.mylib.fill(x, out)
+    return out + 1
+x = torch.randn(4)
+assert torch.equal(torch.compile(program, backend="aot_eager")(x), x + 1)
+"""
+
+
 def test_it_works_with_what_it_says_it_needs(built: Path, tmp_path: Path) -> None:
     scripts = checkout.environment(tmp_path / "venv", built)
     patient = checkout.ROOT / "examples/as_shipped"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     for words, code, said in (
+        (["schema-patch", "--version"], 0, "pure Python"),
         (["schema-patch", "check", patient], 1, "37 wrong"),
+        (["python", "-c", GUARD], 0, "mylib"),
         (["verify-schemas", built], 2, "no operators found"),
         (["schema-patch", "doctor", "--for", "xpu"], 1, "no torch in"),
         (["schema-patch", "rebuild", patient, "--out", tmp_path / "out"], 2, "no torch in"),
         (["python", "-c", "from esimd_ops import native; native.library_path()"], 1, "without its native extension"),
     ):
         argv = [scripts / words[0], *words[1:]]
-        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(argv, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         assert said in done.stdout + done.stderr

@@ -43,13 +43,13 @@ ONE = (
     (For.LINK, r"-shared|-static-lib(gcc|stdc\+\+)|-rdynamic|-fuse-ld=.*|-[Ll].+|-Wl,.*|-no-pie|-pie|-s|-nostartfiles|"
                r"-shared-libgcc|-B.+|-nodefaultlibs|-nostdlib"),
     (For.DRIVER, r"-c|-fsycl|-fsycl-link(=image)?|-fsycl-targets=.*|--?offload-compress|--?no-offload-compress|"
-                 r"--?offload-compression-level=.*|-fsycl-host-compiler=.*|-fsycl-host-compiler-options=.*|"
+                 r"--?offload-compression-level=\d+|-fsycl-host-compiler=.*|-fsycl-host-compiler-options=.*|"
                  r"-fsycl-max-parallel-link-jobs=\d+|-M|-MM|-MD|-MMD|-MP|--version|-v|-###|-Qunused-arguments|"
                  r"-xc\+\+|-o.+|-Xs(?!ycl)[a-z-].*|-dpcpp|--driver-mode=g\+\+"),
 )  # fmt: skip
 TWO = (
     (For.BOTH, ("-D", "-U", "-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros")),
-    (For.LINK, ("-L", "-l", "-Xlinker", "-z", "-u", "-T")),
+    (For.LINK, ("-L", "-l", "-B", "-Xlinker", "-z", "-u", "-T")),
     (For.DEVICE, ("-Xsycl-target-frontend",)),
     (For.DRIVER, ("-o", "-x", "-Xs", "-MF", "-MT", "-MQ", "-Xsycl-target-backend", "-Xsycl-target-linker")),
 )  # fmt: skip

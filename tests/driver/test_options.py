@@ -101,6 +101,7 @@ def test_forms_of_a_device(words: list[str], devices: tuple[str, ...], backend: 
         (["-Xsycl-target-fronted", "-w", "-c", "a.cpp"], "-Xsycl-target-fronted"),
         (["-c", "a.cpp", "-fsycl-host-compiler-options=-fsycl-unnamed-lambda"], "-fsycl-host-compiler-options"),
         (["-c", "a.f90"], "a.f90"),
+        (["-c", "a.cpp", "-Xspirv-translator", "-spirv-ext=-all"], "-spirv-ext=-all"),
         ([], "none"),
         (["-fsycl"], "no input files"),
     ],
@@ -130,7 +131,17 @@ def test_a_word_has_one_meaning_or_is_refused(tail: str) -> None:
 
 
 # Known and without effect here: what they ask for is so anyhow.
-NO_EFFECT = {"-dpcpp", "-Qunused-arguments", "-xc++", "-c"}
+NO_EFFECT = {"-dpcpp", "-Qunused-arguments", "-xc++", "-c", "-no-ftz", "-flink-huge-device-code"}
+
+
+def test_the_device_link_of_a_tree_built_with_cmake() -> None:
+    """As vllm-xpu-kernels writes it: what permits and what only helps a linker changes nothing."""
+    extensions = "-spirv-ext=+SPV_INTEL_split_barrier,+SPV_INTEL_2d_block_io"
+    words = ["-fsycl", "-fsycl-max-parallel-link-jobs=16", "-flink-huge-device-code", "-Xspirv-translator", extensions,
+             "-fsycl-targets=spir64_gen", "-Xsycl-target-backend=spir64_gen", "-device bmg,bmg-g21-a0", "a.o", "-shared"]  # fmt: skip
+    plan = parse(words)
+    assert plan.devices == ("bmg", "bmg-g21-a0")
+    assert plan == parse([word for word in words if word not in ("-Xspirv-translator", extensions, words[2])])
 
 
 def test_every_option_of_the_table_reaches_its_part() -> None:

@@ -81,6 +81,20 @@ def test_a_source_that_does_not_compile_is_told_once(tmp_path: Path) -> None:
     assert not (tmp_path / "source.o").exists()
 
 
+def test_an_instruction_that_the_front_end_does_not_write(tmp_path: Path) -> None:
+    source = tmp_path / "source.cpp"
+    source.write_text(
+        "#include <sycl/sycl.hpp>\n"
+        "#ifdef __SYCL_DEVICE_ONLY__\n"
+        "SYCL_EXTERNAL void __spirv_ControlBarrierArriveINTEL(int, int, int);\n"
+        "#else\nvoid __spirv_ControlBarrierArriveINTEL(int, int, int) {}\n#endif\n"
+        "void run(sycl::queue& queue) {\n"
+        "  queue.single_task([=] { __spirv_ControlBarrierArriveINTEL(2, 2, 0); });\n}\n"
+    )
+    done = run("-fsycl", "-c", source, "-o", tmp_path / "source.o")
+    refused(done, f"{source}: device code needs the SPIR-V extension SPV_INTEL_split_barrier")
+
+
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     refused(run("-fsycl", "-c", "gone.cpp", "-o", "a.o", cwd=tmp_path), "gone.cpp: cannot read: No such file")
 

@@ -38,6 +38,7 @@ LIBRARIES = {
 }  # fmt: skip
 NO_LIBRARIES = "-fno-sycl-device-lib=all"
 SAYS_DEPRECATED = re.compile(r"^warning: option '-fno-sycl-device-lib=\w+' is deprecated.*\n", re.MULTILINE)
+NEEDS_EXTENSION = re.compile(r"requires the following SPIR-V extension:\s+(\w+)")
 PREAMBLE = re.compile(r"\A(?:Device compilation failed|Hashing failed)\nDetailed information:\n\t", re.MULTILINE)
 
 Properties = list[tuple[str, list[tuple[str, int | bytes]]]]
@@ -166,6 +167,9 @@ def _ask(job: dict[str, Any], what: str) -> Any:
     )
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
+        if extension := NEEDS_EXTENSION.search(said):
+            why = f"device code needs the SPIR-V extension {extension[1]}, which the front end does not write"
+            raise ToolError(why, what)
         if done.returncode == -signal.SIGKILL:
             why = "was killed, most likely for want of memory: fewer compilers at once (MAX_JOBS) need less"
         elif done.returncode < 0:

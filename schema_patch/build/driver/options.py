@@ -144,7 +144,7 @@ def _driver(reading: _Reading) -> Compilation:
     plan = Compilation()
     backend: list[str] = []
     for word, value in reading.said:
-        if word.startswith("-Xs"):
+        if word.startswith("-Xs") and word != "-Xspirv-translator":
             backend += _for_ocloc(word, value)
         else:
             plan = replace(plan, **_asked(word, value, plan))
@@ -181,6 +181,9 @@ def _asked(word: str, value: str, plan: Compilation) -> dict[str, Any]:
             return {"verbose": True}
         case "-###":
             return {"dry": True}
+        # Extensions that it may use: what code needs and the front end does not write is refused where it is compiled.
+        case "-Xspirv-translator" if not re.fullmatch(r"-spirv-ext=\+\w+(,\+\w+)*", value):
+            raise ToolError(f"option {word}: expected -spirv-ext=+NAME,…, found {value}")
     return {"output": value or word[2:]} if word.startswith("-o") else {}
 
 

@@ -160,11 +160,11 @@ def _image(row: dict[str, Any], source: str) -> Image:
 
 
 def _ask(job: dict[str, Any], what: str) -> Any:
-    """One answer of jit.py. A front end that is ended from outside ends nothing else."""
-    program = str(resources.files(__package__) / "jit.py")
-    done = subprocess.run(
-        [sys.executable, "-I", program], input=json.dumps(job).encode(), capture_output=True, check=False
-    )
+    """One answer of jit.py. A front end that is ended from outside ends nothing else, and leaves no file."""
+    argv = [sys.executable, "-I", str(resources.files(__package__) / "jit.py")]
+    with tempfile.TemporaryDirectory(prefix="schema-patch-") as scratch:
+        env = {**os.environ, "TMPDIR": scratch}
+        done = subprocess.run(argv, input=json.dumps(job).encode(), capture_output=True, check=False, env=env)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
         if extension := NEEDS_EXTENSION.search(said):

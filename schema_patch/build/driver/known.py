@@ -22,7 +22,7 @@ ONE = (
     (For.BOTH, r"-f(no-)?(fast-math|math-errno|finite-math-only|associative-math|reciprocal-math|signed-zeros|"
                r"trapping-math|approx-func|honor-nans|honor-infinities|unsafe-math-optimizations|rounding-math|"
                r"char8_t|wrapv|strict-aliasing|strict-overflow|signed-char|unsigned-char|exceptions|"
-               r"delete-null-pointer-checks|unroll-loops|inline|inline-functions)"),
+               r"delete-null-pointer-checks|unroll-loops|inline|inline-functions|builtin)"),
     (For.BOTH, r"-ffp-(contract|model)=.*|-f(file|macro|debug)-prefix-map=.*|-ftemplate-(depth|backtrace-limit)=.*|"
                r"-fconstexpr-(steps|depth|loop-limit)=.*|-fbracket-depth=.*|-ferror-limit=.*|-f(no-)?diagnostics-.*|"
                r"-f(no-)?(color-diagnostics|caret-diagnostics|show-column)|-fclang-abi-compat=.*|-fms-extensions|"

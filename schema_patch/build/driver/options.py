@@ -53,7 +53,6 @@ class Compilation:
     system_depends: bool = True
     phony: bool = False
     jobs: int = 0
-    verbose: bool = False
     dry: bool = False
 
 
@@ -177,8 +176,6 @@ def _asked(word: str, value: str, plan: Compilation) -> dict[str, Any]:
             return {"depnames": (*plan.depnames, value)}
         case "-MP":
             return {"phony": True}
-        case "-v":
-            return {"verbose": True}
         case "-###":
             return {"dry": True}
         # Extensions that it may use: what code needs and the front end does not write is refused where it is compiled.

@@ -4,6 +4,7 @@
 #   make test                 every test
 #   make ocloc                    fetch Intel's offline compiler, where there is none that knows Battlemage
 #   make bmg SOURCE=DIR           a SYCL tree (this one unless named) to a verified wheel for Battlemage, without oneAPI
+#   make bmg-run                  what `make bmg` has built, run on the CPU device: results, and launches as the host's build has them
 #   make driver-e2e SUITE=DIR     how many of intel/llvm's end-to-end tests the compiler driver gets right; takes hours
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
@@ -36,7 +37,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg driver-e2e run test test-registrations soak-simulation test-torch test-vllm test-wheels bench fuzz mutants lint \
+.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-vllm test-wheels bench fuzz mutants lint \
   clean audit-corpus upstream-bugs esimd-e2e
 
 run: $(VENV)/.kit
@@ -84,6 +85,10 @@ else
 	  $(PIP) wheel --quiet --no-build-isolation --no-deps --wheel-dir build/bmg ./build/bmg-tree
 endif
 	$(VENV)/bin/verify-schemas build/bmg/*.whl --target bmg-g21
+
+# The kit's own library for the card, run here on the CPU device: `make bmg` first.
+bmg-run: $(VENV)/.test
+	$(PY) -m pytest tests/native/own.py
 
 driver-e2e: $(VENV)/.test
 	$(PY) benchmarks/driver_e2e.py $(or $(SUITE),$(error SUITE=DIR: sycl/test-e2e of a checkout of intel/llvm)) --out build/e2e.jsonl

@@ -124,7 +124,7 @@ def build_plan(env: Environment) -> BuildPlan:
             dependencies=(*DEPENDENCIES, f"torch=={env.torch}"),
             # The host's compiler sees SYCL's headers too, in runtime.cpp, which has no device code.
             macros=(*plan.macros, ("ESIMD_OPS_XPU", None), ("SYCL_DISABLE_FSYCL_SYCLHPP_WARNING", None)),
-            sycl_args=("-DESIMD_OPS_AHEAD_OF_TIME", "-O2", *path_maps(env)),
+            sycl_args=("-O2", "-fsycl-device-code-split=per_kernel", *path_maps(env)),
             library_dirs=tuple(filter(None, (env.sycl_library,))),
         )
     assert env.torch  # `lacks` has seen to it,

@@ -37,23 +37,21 @@ def front_end(facts: Facts, purpose: str) -> Iterator[Line]:
 
 def host_compiler(facts: Facts, purpose: str) -> Iterator[Line]:
     """clang, for the host side of SYCL sources."""
-    if purpose != "bmg":
-        return
-    if facts.driver is None or not facts.driver.clang:
-        why = "g++ cannot name the kernels of unnamed lambdas, nor read Intel's ESIMD headers"
-        found = facts.driver.missing.get("clang", "no clang++") if facts.driver else "no clang++"
-        yield Line("clang", Severity.ERROR, found, why, CLANG)
-    else:
-        yield Line("clang", Severity.NOTE, f"clang++ {facts.driver.clang}")
+    found = f"clang++ {facts.driver.clang}" if facts.driver and facts.driver.clang else ""
+    why = "g++ cannot name the kernels of unnamed lambdas, nor read Intel's ESIMD headers"
+    yield from _part(facts, purpose, "clang", "clang", found, why, CLANG)
 
 
 def offline(facts: Facts, purpose: str) -> Iterator[Line]:
     """ocloc, for machine code."""
-    if purpose != "bmg":
-        return
-    if facts.driver is None or not facts.driver.offline:
-        why = "it makes the machine code: without it a library has SPIR-V alone"
-        found = facts.driver.missing.get("offline", "no ocloc") if facts.driver else "no ocloc"
-        yield Line("ocloc", Severity.ERROR, found, why, OCLOC)
-    else:
-        yield Line("ocloc", Severity.NOTE, facts.driver.offline)
+    found = facts.driver.offline if facts.driver else ""
+    why = "it makes the machine code: without it a library has SPIR-V alone"
+    yield from _part(facts, purpose, "ocloc", "offline", found, why, OCLOC)
+
+
+def _part(facts: Facts, purpose: str, name: str, key: str, found: str, why: str, fix: str) -> Iterator[Line]:
+    if purpose == "bmg" and found:
+        yield Line(name, Severity.NOTE, found)
+    elif purpose == "bmg":
+        missing = facts.driver.missing if facts.driver else {}
+        yield Line(name, Severity.ERROR, missing.get(key, f"no {name}"), why, fix)

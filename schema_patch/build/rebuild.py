@@ -30,7 +30,7 @@ from schema_patch.verify.gather import gather
 from . import wheelbuild
 from .driver import home, link, runtime
 from .driver.runtime import at
-from .toolchain import Facts
+from .toolchain import Facts, compiler_libraries
 from .wheelbuild import Progress, Settings
 
 Watch = Callable[[str], AbstractContextManager[Progress]]
@@ -113,6 +113,20 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
     if not difference:
         return Result(made, difference, digest)
     return Result(made, report, digest, wheel, control, device)
+
+
+def settings(facts: Facts, python: str, purpose: str, epoch: int) -> Settings:
+    """How `python` builds with what was found. `epoch`: what files in the wheel are dated with."""
+    given = facts.environment
+    return Settings(
+        python=python,
+        scripts=facts.interpreter.scripts,
+        jobs=int(given["MAX_JOBS"]),
+        epoch=epoch,
+        arch="" if purpose == "host" else given["TORCH_XPU_ARCH_LIST"],
+        prefix=facts.interpreter.prefix,
+        libraries=compiler_libraries(facts) if purpose == "xpu" else "",
+    )
 
 
 def with_own_compiler(job: Job, work: Path, facts: Facts) -> Job:

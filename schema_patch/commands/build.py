@@ -134,8 +134,7 @@ def rebuild(
     """
     console.needs_linux("rebuild")
     from schema_patch.build import rebuild as course
-    from schema_patch.build import record, toolchain
-    from schema_patch.build.wheelbuild import Settings
+    from schema_patch.build import record
     from schema_patch.schemas import table
     from schema_patch.schemas.annotate import Returns
 
@@ -145,24 +144,9 @@ def rebuild(
         message = f"nothing was built: what is marked {MARKS['error']} is in the way of a build for {purpose}"
         click.echo(message, err=True)
         return 2
-    given = facts.environment["TORCH_XPU_ARCH_LIST"] if purpose != "host" else ""
     commit = record.commit(tree)
-    job = course.Job(
-        source=tree,
-        out=results,
-        returns=Returns(returns),
-        settings=Settings(
-            python=python,
-            scripts=facts.interpreter.scripts,
-            jobs=int(facts.environment["MAX_JOBS"]),
-            epoch=record.epoch(commit, os.environ),
-            arch=given,
-            prefix=facts.interpreter.prefix,
-            libraries=toolchain.compiler_libraries(facts) if purpose == "xpu" else "",
-        ),
-        devices=console.split([given]),
-        control=control,
-    )
+    settings = course.settings(facts, python, purpose, record.epoch(commit, os.environ))
+    job = course.Job(tree, results, Returns(returns), settings, console.split([settings.arch]), control)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a CI sends must end the compilers as ctrl-C does
     with course.workspace(results) as work:
         if purpose == "bmg":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,41 +14,56 @@ from schema_patch.build.driver import options
 from schema_patch.build.driver.options import Action, parse
 from schema_patch.model import ToolError
 
-# What ninja gave icpx in a build by torch 2.13; 2.7 to 2.12 write the same but for the quotes of -Xs and --offload-compress.
-COMPILE = [
-    "-pthread", "-B", "/opt/compat", "-Wsign-compare", "-DNDEBUG", "-g", "-fwrapv", "-O3", "-Wall", "-fPIC", "-I/t/csrc",
-    "-I/site/torch/include", "-I/usr/include/python3.11", "-c", "-DTORCH_API_INCLUDE_EXTENSION_H",
-    '-DDIGEST="abc"', "-DTORCH_EXTENSION_NAME=_C", "-fsycl", "-std=c++20", "-sycl-std=2020",
-    "-fsycl-host-compiler=c++",
-    '-fsycl-host-compiler-options=-Wall -fPIC -I/t/csrc -c -O1 -DDIGEST=\\"abc\\" -std=c++20',
-    "-c", "-x", "c++", "/t/norm.sycl", "-o", "/t/norm.sycl.o", "-O2", "-ffile-prefix-map=/t=.",
-    "-fsycl-device-code-split=per_kernel", "-fsycl-targets=spir64_gen,spir64",
-]  # fmt: skip
-DEVICE_LINK = ["/t/norm.sycl.o", "/t/ops.o", "-o", "/t/sycl_dlink.o", "-fsycl", "-fsycl-link", "--offload-compress",
-               "-fsycl-targets=spir64_gen,spir64", "-Xs", "-device bmg,bmg-g31"]  # fmt: skip
+# What eight releases of torch gave to icpx for one tree: record_commands.py.
+COMMANDS: dict[str, list[list[str]]] = json.loads(Path(__file__).with_name("commands.json").read_text())
 
 
-def test_a_compilation() -> None:
-    plan = parse(["-B/opt/compat" if word == "-B" else word for word in COMPILE if word != "/opt/compat"])
+def recorded(version: str, word: str) -> list[str]:
+    (found,) = (words[1:] for words in COMMANDS[version] if words[0] == "icpx" and word in words)
+    return found
+
+
+@pytest.mark.parametrize("version", COMMANDS)
+def test_a_compilation(version: str) -> None:
+    plan = parse(recorded(version, "-c"))
     assert plan.action is Action.COMPILE
     assert plan.sycl
-    assert (plan.sources, plan.objects[1:], plan.output) == (("/t/norm.sycl",), (), "/t/norm.sycl.o")
-    assert {"-I/t/csrc", "-std=c++20", '-DDIGEST="abc"', "-ffile-prefix-map=/t=."} <= set(plan.both)
+    assert (plan.sources, plan.objects) == (("/t/norm.sycl",), ())
+    assert plan.output.endswith("/norm.o")
+    assert {"-I/t/csrc", '-DDIGEST="abc"', "-DTORCH_EXTENSION_NAME=_C", "-ffile-prefix-map=/t=."} <= set(plan.both)
     assert plan.host_only is not None
-    assert '-DDIGEST="abc"' in plan.host_only
-    assert "-O1" in plan.host_only
-    assert "-sycl-std=2020" in plan.device
-    # The front end takes -O3 for a file of that name.
-    assert not [word for word in (*plan.both, *plan.device) if word.startswith("-O")]
+    assert {"-I/t/csrc", "-O1", '-DDIGEST="abc"', "-DTORCH_EXTENSION_NAME=_C"} <= set(plan.host_only)
+    standards = [word for word in (*plan.both, *plan.host_only) if word.startswith("-std=")]
+    assert len(standards) == 2
+    assert len(set(standards)) == 1
+    assert plan.targets == ("spir64_gen", "spir64")
+    assert set(plan.device) == {"-sycl-std=2020", "-fsycl-device-code-split=per_kernel"}
 
 
-def test_a_device_link() -> None:
-    plan = parse(DEVICE_LINK)
+@pytest.mark.parametrize("version", COMMANDS)
+def test_a_device_link(version: str) -> None:
+    plan = parse(recorded(version, "-fsycl-link"))
     assert plan.action is Action.DEVICE_LINK
-    assert plan.objects == ("/t/norm.sycl.o", "/t/ops.o")
+    assert [path.rpartition("/")[2] for path in plan.objects] == ["norm.o", "ops.o"]
     assert plan.targets == ("spir64_gen", "spir64")
     assert plan.devices == ("bmg", "bmg-g31")
     assert plan.compress
+
+
+def test_releases_of_torch_differ_where_it_matters() -> None:
+    """Up to 2.8 the host's options are quoted twice; 2.7 names the targets before, later ones after the source."""
+    twice = {version for version in COMMANDS if any('\\\\"abc' in word for word in recorded(version, "-c"))}
+    assert twice == {"2.7.1", "2.8.0"}
+    first = {version for version in COMMANDS if recorded(version, "-c").index("-fsycl-targets=spir64_gen,spir64") < 9}
+    assert first == {"2.7.1"}
+
+
+@pytest.mark.parametrize("quote", ['\\"', '\\\\"'])
+@given(text=st.text("abc=.,/+", max_size=8))
+def test_a_string_for_the_host_side_arrives_whole(quote: str, text: str) -> None:
+    define = f'-DTEXT="{text}"'
+    words = f"-O1 {define.replace(chr(34), quote)} -fPIC"
+    assert parse(["-c", "a.cpp", f"-fsycl-host-compiler-options={words}"]).host_only == (define, "-O1", "-fPIC")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +101,7 @@ def test_forms_of_a_device(words: list[str], devices: tuple[str, ...], backend: 
         (["-Xsycl-target-fronted", "-w", "-c", "a.cpp"], "-Xsycl-target-fronted"),
         (["-c", "a.cpp", "-fsycl-host-compiler-options=-fsycl-unnamed-lambda"], "-fsycl-host-compiler-options"),
         (["-c", "a.f90"], "a.f90"),
+        (["-c", "a.cpp", "-Xspirv-translator", "-spirv-ext=-all"], "-spirv-ext=-all"),
         ([], "none"),
         (["-fsycl"], "no input files"),
     ],
@@ -114,14 +131,23 @@ def test_a_word_has_one_meaning_or_is_refused(tail: str) -> None:
 
 
 # Known and without effect here: what they ask for is so anyhow.
-NO_EFFECT = {"-dpcpp", "-Qunused-arguments", "-xc++", "-c"}
+NO_EFFECT = {"-v", "-dpcpp", "-Qunused-arguments", "-xc++", "-c", "-no-ftz", "-flink-huge-device-code"}
+
+
+def test_the_device_link_of_a_tree_built_with_cmake() -> None:
+    """As vllm-xpu-kernels writes it: what permits and what only helps a linker changes nothing."""
+    extensions = "-spirv-ext=+SPV_INTEL_split_barrier,+SPV_INTEL_2d_block_io"
+    words = ["-fsycl", "-fsycl-max-parallel-link-jobs=16", "-flink-huge-device-code", "-Xspirv-translator", extensions,
+             "-fsycl-targets=spir64_gen", "-Xsycl-target-backend=spir64_gen", "-device bmg,bmg-g21-a0", "a.o", "-shared"]  # fmt: skip
+    plan = parse(words)
+    assert plan.devices == ("bmg", "bmg-g21-a0")
+    assert plan == parse([word for word in words if word not in ("-Xspirv-translator", extensions, words[2])])
 
 
 def test_every_option_of_the_table_reaches_its_part() -> None:
     for name in (
         "-fsycl",
         "-MD",
-        "-v",
         "--offload-compress",
         "-fsycl-max-parallel-link-jobs=4",
         "-fsycl-targets=spir64_gen",

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from schema_patch.build.driver import cache, fetch, frontend, images, merging, objects, offline, processes, symbols
+from schema_patch.build.driver import cache, fetch, frontend, images, merging, offline, processes, symbols
 from schema_patch.build.driver.arguments import Kernel
 from schema_patch.model import ToolError
 
-from .conftest import UNTOUCHED, run
+from .conftest import run
+from .pieces import SAYS, image, kernel, payload, program
 
 PLAIN = "int twice(int x) { return 2 * x; }\n"
-
-
-def program(path: Path, script: str) -> Path:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return path
 
 
 @pytest.fixture
@@ -81,22 +72,22 @@ def test_a_source_that_does_not_compile_is_told_once(tmp_path: Path) -> None:
     assert not (tmp_path / "source.o").exists()
 
 
+def test_an_instruction_that_the_front_end_does_not_write(tmp_path: Path) -> None:
+    source = tmp_path / "source.cpp"
+    source.write_text(
+        "#include <sycl/sycl.hpp>\n"
+        "#ifdef __SYCL_DEVICE_ONLY__\n"
+        "SYCL_EXTERNAL void __spirv_ControlBarrierArriveINTEL(int, int, int);\n"
+        "#else\nvoid __spirv_ControlBarrierArriveINTEL(int, int, int) {}\n#endif\n"
+        "void run(sycl::queue& queue) {\n"
+        "  queue.single_task([=] { __spirv_ControlBarrierArriveINTEL(2, 2, 0); });\n}\n"
+    )
+    done = run("-fsycl", "-c", source, "-o", tmp_path / "source.o")
+    refused(done, f"{source}: device code needs the SPIR-V extension SPV_INTEL_split_barrier")
+
+
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     refused(run("-fsycl", "-c", "gone.cpp", "-o", "a.o", cwd=tmp_path), "gone.cpp: cannot read: No such file")
-
-
-def image(name: str, spirv: bytes = b"code") -> frontend.Image:
-    return frontend.Image(spirv, (name,), [("SYCL/misc properties", [("optLevel", 2)])])
-
-
-def kernel(name: str, line: int = 1, **more: object) -> Kernel:
-    facts = {"file": "a.cpp", "line": line, "column": 1, "size": 8, "esimd": False, "arguments": ()}
-    return Kernel(name=name, **{**facts, **more})  # type: ignore[arg-type]
-
-
-def payload(source: str, *pairs: tuple[Kernel, bytes], runtime: str = "libsycl.so.8") -> objects.Payload:
-    found = tuple(image(one.name, code) for one, code in pairs)
-    return objects.Payload(source, runtime, "2025.3.3", found, tuple(one for one, _ in pairs))
 
 
 def test_one_kernel_of_a_header_in_two_files_is_there_once() -> None:
@@ -139,9 +130,6 @@ def test_functions_that_nobody_has() -> None:
 @pytest.fixture
 def spirv_of_no_kernel() -> frontend.Image:
     return image("_ZTS6kernel", b"\x03\x02\x23\x07" + b"\0" * 16)
-
-
-SAYS = 'case "$1" in --version) echo 23.43.0; exit 0;; ids) {ids};; compile) {compile};; esac'
 
 
 def ocloc(monkeypatch: pytest.MonkeyPatch, folder: Path, ids: str = "exit 0", compile: str = "exit 0") -> None:
@@ -220,44 +208,6 @@ def test_spills_are_read_from_the_notes() -> None:
         size:            10240
 """
     assert dict(offline._spilling(notes)) == {"one": 3456}
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_device_link_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
-    """ctrl-C while modules are compiled: no output, no half an entry of the cache, no ocloc left."""
-    script = SAYS.format(ids="exit 0", compile=f"echo $$ >> {tmp_path}/started; exec sleep 600")
-    found = program(tmp_path / "ocloc", script)
-    names = [f"kernel{i}" for i in range(10)]
-    content = objects.encoded(
-        payload("a.cpp", *((kernel(name), b"\x03\x02\x23\x07" + name.encode()) for name in names))
-    )
-    (tmp_path / "payload").write_bytes(content)
-    (tmp_path / "a.cpp").write_text(objects.assembly(str(tmp_path / "payload")))
-    subprocess.run(["c++", "-c", tmp_path / "a.cpp", "-o", tmp_path / "a.o"], check=True)
-    argv = [sys.executable, "-m", "schema_patch.build.driver", "-fsycl", "-fsycl-link", "a.o", "-o", "device.o",
-            "-fsycl-targets=spir64_gen", "-Xs", "-device bmg"]  # fmt: skip
-    env = {**UNTOUCHED, offline.VARIABLE: str(found), cache.VARIABLE: str(tmp_path / "cache"), "MAX_JOBS": "2"}
-    process = subprocess.Popen(
-        argv, cwd=tmp_path, env=env, stderr=subprocess.PIPE, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
-    started = tmp_path / "started"
-    deadline = time.monotonic() + 120
-    while not (started.exists() and len(started.read_text().split()) == 2):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    if how is signal.SIGINT:
-        os.killpg(process.pid, how)  # as a terminal does
-    else:
-        process.send_signal(how)  # as a build system does, to the one that it has started
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert b"Traceback" not in said
-    assert not (tmp_path / "device.o").exists()
-    assert not list((tmp_path / "cache").rglob("*")) or not list((tmp_path / "cache/machine").rglob("*.*"))
-    for pid in started.read_text().split():
-        assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1]
 
 
 def test_the_mirror_is_the_machines_own(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def compile_source(plan: Compilation, source: str, output: str, runtime: Runtime
         if plan.sycl:
             dependencies = _both(plan, source, made, depends, runtime, voice)
         else:
-            voice.say(hostside.compile_plain(plan, source, made, depends, None))
+            voice.say(hostside.compile_plain(plan, source, made, depends))
             dependencies = []
         put(made, output)
         if plan.depfile is not None:

@@ -38,6 +38,7 @@ LIBRARIES = {
 }  # fmt: skip
 NO_LIBRARIES = "-fno-sycl-device-lib=all"
 SAYS_DEPRECATED = re.compile(r"^warning: option '-fno-sycl-device-lib=\w+' is deprecated.*\n", re.MULTILINE)
+NEEDS_EXTENSION = re.compile(r"requires the following SPIR-V extension:\s+(\w+)")
 PREAMBLE = re.compile(r"\A(?:Device compilation failed|Hashing failed)\nDetailed information:\n\t", re.MULTILINE)
 
 Properties = list[tuple[str, list[tuple[str, int | bytes]]]]
@@ -75,7 +76,7 @@ def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Devic
     name = places.relative(source, folders)
     found = _ask({**job, "name": name, "action": "digest", "words": kept_words}, source)
     if not found["digest"]:
-        raise ToolError(_said(found["log"], source))
+        raise ToolError(_said(found["log"]))
     key = cache.digest(found["digest"], root.name, name, msgspec.json.encode(kept_words), "2")
     kept = cache.load("device", key, Device)
     if kept is not None:
@@ -105,20 +106,13 @@ def toolchain(runtime: Runtime) -> Path:
         if brings_libraries(runtime):
             return
         for name, part in LIBRARIES.items():
-            words = [
-                "-x",
-                "c++",
-                NO_LIBRARIES,
-                "-isystem",
-                runtime.include,
-                f"-I{sources}",
-                *([f"-D{part}"] if part else []),
-            ]
+            words = ["-x", "c++", NO_LIBRARIES, "-isystem", runtime.include, f"-I{sources}"]
+            words += [f"-D{part}"] if part else []
             job = {"library": str(folder / "lib" / "libsycl-jit.so"), "name": "device_library.cpp", "text": text}
             with tempfile.TemporaryDirectory() as out:
                 answer = _ask({**job, "action": "compile", "words": words, "bitcode": True, "out": out}, name)
                 if answer["error"]:
-                    raise ToolError(_said(answer["log"], "device_library.cpp"))
+                    raise ToolError(_said(answer["log"]))
                 shutil.copyfile(Path(out, "module.bc"), folder / "lib" / f"{name}.bc")
 
     return cache.made("frontend", f"{runtime.version}-{key}", make)
@@ -136,7 +130,7 @@ def _compile(job: dict[str, Any], words: Sequence[str], source: str) -> Device:
                  "-sys-header-deps"]  # fmt: skip
         asked = [*words, *(word for one in extra for word in ("-Xclang", one))]
         answer = _ask({**job, "action": "compile", "words": asked, "bitcode": False, "out": out}, source)
-        log = _said(answer["log"], source)
+        log = _said(answer["log"])
         if answer["error"]:
             raise ToolError(log)
         return Device(
@@ -159,13 +153,16 @@ def _image(row: dict[str, Any], source: str) -> Image:
 
 
 def _ask(job: dict[str, Any], what: str) -> Any:
-    """One answer of jit.py. A front end that is ended from outside ends nothing else."""
-    program = str(resources.files(__package__) / "jit.py")
-    done = subprocess.run(
-        [sys.executable, "-I", program], input=json.dumps(job).encode(), capture_output=True, check=False
-    )
+    """One answer of jit.py. A front end that is ended from outside ends nothing else, and leaves no file."""
+    argv = [sys.executable, "-I", str(resources.files(__package__) / "jit.py")]
+    with tempfile.TemporaryDirectory(prefix="schema-patch-") as scratch:
+        env = {**os.environ, "TMPDIR": scratch}
+        done = subprocess.run(argv, input=json.dumps(job).encode(), capture_output=True, check=False, env=env)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
+        if extension := NEEDS_EXTENSION.search(said):
+            why = f"device code needs the SPIR-V extension {extension[1]}, which the front end does not write"
+            raise ToolError(why, what)
         if done.returncode == -signal.SIGKILL:
             why = "was killed, most likely for want of memory: fewer compilers at once (MAX_JOBS) need less"
         elif done.returncode < 0:
@@ -176,11 +173,9 @@ def _ask(job: dict[str, Any], what: str) -> Any:
     return json.loads(done.stdout)
 
 
-def _said(log: str, source: str) -> str:
+def _said(log: str) -> str:
     """What the front end says, less what our own options make it say."""
-    del source
-    text = PREAMBLE.sub("", log)
-    return SAYS_DEPRECATED.sub("", text).strip("\n")
+    return SAYS_DEPRECATED.sub("", PREAMBLE.sub("", log)).strip("\n")
 
 
 def dependencies(rule: str) -> Iterable[str]:

@@ -46,10 +46,9 @@ def find() -> tuple[str, str]:
     raise ToolError(f"expected clang++ from {OLDEST} on for the host side, found {found}; {RECIPE}")
 
 
-def compile_plain(plan: Compilation, source: str, output: str, depends: str, runtime: Runtime | None) -> str:
+def compile_plain(plan: Compilation, source: str, output: str, depends: str) -> str:
     """A source without a device side."""
-    headers = ["-isystem", runtime.include] if runtime else []
-    return _clang([*_words(plan), *headers, *_depending(depends), "-c", "-x", "c++", source, "-o", output], source)
+    return _clang([*_words(plan), *_depending(depends), "-c", "-x", "c++", source, "-o", output], source)
 
 
 def compile_host(

@@ -22,8 +22,8 @@ ONE = (
     (For.BOTH, r"-f(no-)?(fast-math|math-errno|finite-math-only|associative-math|reciprocal-math|signed-zeros|"
                r"trapping-math|approx-func|honor-nans|honor-infinities|unsafe-math-optimizations|rounding-math|"
                r"char8_t|wrapv|strict-aliasing|strict-overflow|signed-char|unsigned-char|exceptions|"
-               r"delete-null-pointer-checks|unroll-loops|inline|inline-functions)"),
-    (For.BOTH, r"-ffp-(contract|model)=.*|-f(file|macro|debug)-prefix-map=.*|-ftemplate-depth=.*|"
+               r"delete-null-pointer-checks|unroll-loops|inline|inline-functions|builtin)"),
+    (For.BOTH, r"-ffp-(contract|model)=.*|-f(file|macro|debug)-prefix-map=.*|-ftemplate-(depth|backtrace-limit)=.*|"
                r"-fconstexpr-(steps|depth|loop-limit)=.*|-fbracket-depth=.*|-ferror-limit=.*|-f(no-)?diagnostics-.*|"
                r"-f(no-)?(color-diagnostics|caret-diagnostics|show-column)|-fclang-abi-compat=.*|-fms-extensions|"
                r"-fp-model[=].*|-fno-gnu-unique|-f(no-)?rtti"),
@@ -43,15 +43,16 @@ ONE = (
     (For.LINK, r"-shared|-static-lib(gcc|stdc\+\+)|-rdynamic|-fuse-ld=.*|-[Ll].+|-Wl,.*|-no-pie|-pie|-s|-nostartfiles|"
                r"-shared-libgcc|-B.+|-nodefaultlibs|-nostdlib"),
     (For.DRIVER, r"-c|-fsycl|-fsycl-link(=image)?|-fsycl-targets=.*|--?offload-compress|--?no-offload-compress|"
-                 r"--?offload-compression-level=.*|-fsycl-host-compiler=.*|-fsycl-host-compiler-options=.*|"
+                 r"--?offload-compression-level=\d+|-fsycl-host-compiler=.*|-fsycl-host-compiler-options=.*|"
                  r"-fsycl-max-parallel-link-jobs=\d+|-M|-MM|-MD|-MMD|-MP|--version|-v|-###|-Qunused-arguments|"
-                 r"-xc\+\+|-o.+|-Xs(?!ycl)[a-z-].*|-dpcpp|--driver-mode=g\+\+"),
+                 r"-xc\+\+|-o.+|-Xs(?!ycl|pirv)[a-z-].*|-dpcpp|--driver-mode=g\+\+|-flink-huge-device-code|-no-ftz"),
 )  # fmt: skip
 TWO = (
     (For.BOTH, ("-D", "-U", "-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros")),
-    (For.LINK, ("-L", "-l", "-Xlinker", "-z", "-u", "-T")),
+    (For.LINK, ("-L", "-l", "-B", "-Xlinker", "-z", "-u", "-T")),
     (For.DEVICE, ("-Xsycl-target-frontend",)),
-    (For.DRIVER, ("-o", "-x", "-Xs", "-MF", "-MT", "-MQ", "-Xsycl-target-backend", "-Xsycl-target-linker")),
+    (For.DRIVER, ("-o", "-x", "-Xs", "-MF", "-MT", "-MQ", "-Xsycl-target-backend", "-Xsycl-target-linker",
+                 "-Xspirv-translator")),
 )  # fmt: skip
 # Known, and not ours: what they ask for would be left out, so they are refused with the reason.
 REFUSED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
         _run(argv)
     except ToolError as error:
         text = str(error)
-        print(text if ": error:" in text else f"icpx: error: {text}", file=sys.stderr)
+        print(text if re.search(": (fatal )?error:", text) else f"icpx: error: {text}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -32,7 +32,6 @@ class Payload(msgspec.Struct, frozen=True):
     front_end: str
     images: tuple[Image, ...]
     kernels: tuple[Kernel, ...]
-    options: tuple[str, ...] = ()
     format: int = FORMAT
 
 

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 from schema_patch.model import ToolError
 
@@ -52,7 +53,6 @@ class Compilation:
     system_depends: bool = True
     phony: bool = False
     jobs: int = 0
-    verbose: bool = False
     dry: bool = False
 
 
@@ -136,51 +136,66 @@ def _language(value: str) -> str:
     return value
 
 
+ACTIONS = {"-c": Action.COMPILE, "-fsycl-link": Action.DEVICE_LINK, "--version": Action.VERSION}
+
+
 def _driver(reading: _Reading) -> Compilation:
     plan = Compilation()
-    actions = {"-c": Action.COMPILE, "-fsycl-link": Action.DEVICE_LINK, "-fsycl-link=image": Action.DEVICE_LINK,
-               "--version": Action.VERSION}  # fmt: skip
     backend: list[str] = []
     for word, value in reading.said:
-        name, equals, joined = word.partition("=")
-        if word in actions:
-            plan = replace(plan, action=actions[word])
-        elif word == "-fsycl":
-            plan = replace(plan, sycl=True)
-        elif name == "-o" or (word.startswith("-o") and len(word) > 2 and not equals):
-            plan = replace(plan, output=value or word[2:])
-        elif name == "-fsycl-targets":
-            plan = replace(plan, targets=tuple(joined.split(",")))
-        elif word.startswith("-Xs") and not word.startswith("-Xsycl"):
-            backend += shlex.split(value) if word == "-Xs" else shlex.split(f"-{word[3:]}")
-        elif name == "-Xsycl-target-backend":
-            if joined in ("", "spir64_gen") or joined.startswith("intel_gpu_"):
-                backend += shlex.split(value)
-            elif joined not in TARGETS:
-                raise ToolError(f"option {word}: expected one of {', '.join(TARGETS)}, found {joined}")
-        elif name == "-fsycl-host-compiler-options":
-            plan = replace(plan, host_only=_host_words(joined))
-        elif word.endswith("offload-compress"):
-            plan = replace(plan, compress="no-" not in word)
-        elif name.endswith("offload-compression-level"):
-            plan = replace(plan, level=int(joined))
-        elif name == "-fsycl-max-parallel-link-jobs":
-            plan = replace(plan, jobs=int(joined))
-        elif word in ("-MD", "-MMD"):
-            plan = replace(plan, depfile=plan.depfile or "", system_depends=word == "-MD")
-        elif word == "-MF":
-            plan = replace(plan, depfile=value)
-        elif word in ("-MT", "-MQ"):
-            plan = replace(plan, depnames=(*plan.depnames, value))
-        elif word == "-MP":
-            plan = replace(plan, phony=True)
-        elif word == "-v":
-            plan = replace(plan, verbose=True)
-        elif word == "-###":
-            plan = replace(plan, dry=True)
-        elif word == "-Xsycl-target-linker":
-            raise ToolError(f"option {word} is refused: the offline compiler links one module at a time")
+        if word.startswith("-Xs") and word != "-Xspirv-translator":
+            backend += _for_ocloc(word, value)
+        else:
+            plan = replace(plan, **_asked(word, value, plan))
     return _offline(plan, backend)
+
+
+def _asked(word: str, value: str, plan: Compilation) -> dict[str, Any]:
+    """What one word changes of the plan; nothing, where it asks for what is so anyhow."""
+    name, _, joined = word.partition("=")
+    match name.replace("--", "-"):
+        case "-c" | "-fsycl-link" | "-version":
+            return {"action": ACTIONS[name]}
+        case "-fsycl":
+            return {"sycl": True}
+        case "-fsycl-targets":
+            return {"targets": tuple(joined.split(","))}
+        case "-fsycl-host-compiler-options":
+            return {"host_only": _host_words(joined)}
+        case "-offload-compress" | "-no-offload-compress":
+            return {"compress": "no-" not in word}
+        case "-offload-compression-level":
+            return {"level": int(joined)}
+        case "-fsycl-max-parallel-link-jobs":
+            return {"jobs": int(joined)}
+        case "-MD" | "-MMD":
+            return {"depfile": plan.depfile or "", "system_depends": word == "-MD"}
+        case "-MF":
+            return {"depfile": value}
+        case "-MT" | "-MQ":
+            return {"depnames": (*plan.depnames, value)}
+        case "-MP":
+            return {"phony": True}
+        case "-###":
+            return {"dry": True}
+        # Extensions that it may use: what code needs and the front end does not write is refused where it is compiled.
+        case "-Xspirv-translator" if not re.fullmatch(r"-spirv-ext=\+\w+(,\+\w+)*", value):
+            raise ToolError(f"option {word}: expected -spirv-ext=+NAME,…, found {value}")
+    return {"output": value or word[2:]} if word.startswith("-o") else {}
+
+
+def _for_ocloc(word: str, value: str) -> Sequence[str]:
+    """Words of -Xs, -XsOPTION and of -Xsycl-target-backend for the target that has machine code."""
+    if word == "-Xsycl-target-linker":
+        raise ToolError(f"option {word} is refused: the offline compiler links one module at a time")
+    if not word.startswith("-Xsycl"):
+        return shlex.split(value if word == "-Xs" else f"-{word[3:]}")
+    target = word.partition("=")[2]
+    if target in ("", "spir64_gen") or target.startswith("intel_gpu_"):
+        return shlex.split(value)
+    if target not in TARGETS:
+        raise ToolError(f"option {word}: expected one of {', '.join(TARGETS)}, found {target}")
+    return ()
 
 
 def _offline(plan: Compilation, backend: Sequence[str]) -> Compilation:
@@ -195,8 +210,6 @@ def _offline(plan: Compilation, backend: Sequence[str]) -> Compilation:
             options += shlex.split(_value(f"-Xs {word}", words))
         elif re.fullmatch(r"-(doubleGRF|vc-codegen|cl-.*|ze-.*|igc_opts.*|Xfinalizer|library-compilation|g)", word):
             options.append(word)
-        elif word.startswith("-device_options"):
-            raise ToolError(f"option -Xs {word} is not known here: -device and -options are")
         else:
             raise ToolError(f"option -Xs {word} is not known here: -device and -options are")
     for target in plan.targets:
@@ -208,9 +221,13 @@ def _offline(plan: Compilation, backend: Sequence[str]) -> Compilation:
 
 
 def _host_words(text: str) -> tuple[str, ...]:
-    """The words of -fsycl-host-compiler-options. They are quoted once more than for the shell."""
+    """The words of -fsycl-host-compiler-options, quoted once more than for the shell.
+
+    torch up to 2.8 quotes them twice, as releases of icpx before 2025.2 have asked for.
+    """
     reading = _Reading()
-    words = iter(shlex.split(text))
+    twice = '"' in text and not re.search(r'(?<!\\\\)"', text)
+    words = iter(shlex.split(text.replace(r'\\"', r"\"") if twice else text))
     for word in words:
         _word(word, words, reading)
     # setuptools counts -c among its compiler's options.

@@ -99,14 +99,14 @@ def esimd_moe_scatter_fused(
         "scattered_hidden": scattered_hidden.clone(),
         "scattered_weights": scattered_weights.clone(),
         "topk_ids": topk_ids.clone(),
-        "expert_start": torch.cat((counts.new_zeros(1), counts.cumsum(0))).to(expert_start.dtype),
-        "max_tokens_out": counts.max().to(max_tokens_out.dtype).reshape(max_tokens_out.shape),
+        "expert_start": torch.cat((counts.new_zeros(1), counts.cumsum(0))).int(),
+        "max_tokens_out": counts.max().int()[None],
     }
     new["scattered_hidden"][: T * topk] = hidden_states[order // topk]
     new["scattered_weights"][: T * topk] = top_values[:T].flatten()[order]
     destinations = torch.empty_like(order)
     destinations[order] = torch.arange(T * topk, device=order.device)
-    new["topk_ids"].view(-1)[: T * topk] = destinations.to(topk_ids.dtype)
+    new["topk_ids"].view(-1)[: T * topk] = destinations.int()
     return new
 
 

@@ -148,7 +148,7 @@ def moe(E: int, N: int, K: int, T: int) -> Case:
 
 def rope(T: int, q_heads: int, kv_heads: int) -> Case:
     """The reference, compiled: the same steps in plain PyTorch."""
-    formula = torch.compile(reference.esimd_qkv_split_norm_rope, dynamic=False)
+    formula = torch.compile(reference.of("esimd_qkv_split_norm_rope"), dynamic=False)
 
     def make() -> tuple[Work, Work]:
         arguments = samples.rope.qkv_split_norm_rope(T, q_heads, kv_heads, 1, 64)
@@ -180,7 +180,7 @@ def scatter(T: int, E: int, K: int) -> Case:
         values = list(arguments.values())
 
         def theirs() -> dict[str, Tensor]:
-            return reference.esimd_moe_scatter_fused(**arguments)
+            return reference.of("esimd_moe_scatter_fused")(**arguments)
 
         return lambda: torch.ops.esimd_ops.esimd_moe_scatter_fused(*values), theirs
 

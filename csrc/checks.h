@@ -7,6 +7,7 @@
 
 #include <initializer_list>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -121,6 +122,18 @@ class Argument {
   const Argument& within(const char* what, int64_t least, int64_t end) const {
     return each([&](int64_t value, int64_t place) {
       expect(value >= least && value < end, what, " from ", least, " to ", end - 1, ", found ", value, " at ", at::IntArrayRef(indices(place)));
+    });
+  }
+
+  // Of the first `count` numbers those above 0 differ: each names what one row alone may write. 0 is nobody's.
+  const Argument& different(const char* what, int64_t count) const {
+    std::unordered_map<int64_t, int64_t> seen;
+    return each([&](int64_t value, int64_t place) {
+      if (place >= count || value <= 0) return;
+      const auto [before, added] = seen.emplace(value, place);
+      if (added) return;
+      expect(false, what, " that differ, found ", value, " at ", at::IntArrayRef(indices(before->second)), " and ",
+             at::IntArrayRef(indices(place)));
     });
   }
 

@@ -84,9 +84,8 @@ class Operator:
 
     @property
     def reference(self) -> Callable[..., Tensors]:
-        """The plain PyTorch meaning: arguments -> the expected value of each argument written."""
-        function: Callable[..., Tensors] = getattr(reference, self.name)
-        return function
+        """The plain PyTorch meaning: arguments by name -> the expected value of each argument written."""
+        return reference.of(self.name)
 
     @property
     def wrapper(self) -> Callable[..., object]:

@@ -91,8 +91,9 @@ void check_layer(const Checks& check, const Layer& layer, const Tokens& tokens) 
   for (const auto& [name, slots] : {conv_slots, ssm_slots}) {
     check(name, slots).dtype(at::kInt).rows_of(tokens.sequences, tokens.steps);
   }
-  check(conv_slots.first, conv_slots.second).below("slots", conv_state.size(0));
-  check(ssm_slots.first, ssm_slots.second).below("slots", ssm_state.size(0));
+  const int64_t used = static_cast<int64_t>(tokens.sequences) * static_cast<int64_t>(tokens.steps);
+  check(conv_slots.first, conv_slots.second).below("slots", conv_state.size(0)).different("slots", used);
+  check(ssm_slots.first, ssm_slots.second).below("slots", ssm_state.size(0)).different("slots", used);
   for (const auto& [name, out] : {Named{"output", output}, Named{"z_out", z_out}}) {
     check(name, out).dtype(at::kHalf).rows_of(rows, HV * V);
   }

@@ -4,7 +4,6 @@ H key heads and HV value heads of 128; channels are `dim = (2 H + HV) * 128`, in
 States live in pools of slots; an index names the slot of a sequence, a negative one none.
 """
 
-# ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 from dataclasses import dataclass
 
 import torch
@@ -113,8 +112,6 @@ def esimd_gdn_conv_fused(
     N: int,
     H: int,
     HV: int,
-    K: int,
-    V: int,
     scale: float,
     *,
     compute: torch.dtype = torch.float32,
@@ -147,8 +144,6 @@ def esimd_gdn_conv_fused_seq(
     N: int,
     H: int,
     HV: int,
-    K: int,
-    V: int,
     scale: float,
     *,
     compute: torch.dtype = torch.float32,
@@ -177,8 +172,6 @@ def esimd_gdn_conv_fused_seq_spec(
     num_spec_tokens: int,
     H: int,
     HV: int,
-    K: int,
-    V: int,
     scale: float,
     *,
     compute: torch.dtype = torch.float32,

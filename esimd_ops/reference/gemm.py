@@ -1,6 +1,5 @@
 """Products of few tokens with quantised weight matrices."""
 
-# ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch
 from torch import Tensor
 
@@ -29,14 +28,7 @@ def esimd_gemm_int4_pgrp(
 
 
 def esimd_gemm_fp8_blockscale(
-    input: Tensor,
-    weight: Tensor,
-    weight_scale: Tensor,
-    output: Tensor,
-    block_n: int,
-    block_k: int,
-    *,
-    compute: torch.dtype = torch.float32,
+    input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, *, compute: torch.dtype = torch.float32
 ) -> Expected:
     """input [T, K], weight [N, K] E4M3, weight_scale [ceil(N/128), K/128] fp32, output [T, N]: `output = input @
     (weight * weight_scale).T`, one scale for 128 x 128 weights, every code exact."""

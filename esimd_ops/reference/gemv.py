@@ -4,7 +4,6 @@ One token of K elements, weights [N, K], outputs of N elements. Sums are of unro
 once.
 """
 
-# ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch
 from torch import Tensor
 
@@ -20,14 +19,7 @@ def _fp8_gemv(
 
 
 def esimd_gemv_fp8_pern(
-    input: Tensor,
-    weight: Tensor,
-    weight_scale: Tensor,
-    output: Tensor,
-    N: int,
-    K: int,
-    *,
-    compute: torch.dtype = torch.float32,
+    input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, *, compute: torch.dtype = torch.float32
 ) -> Expected:
     """input [1, K], weight [N, K] fp8, weight_scale [N], output [1, N]: `output = weight_scale * (input @ weight.T)`,
     subnormal codes read as zero."""
@@ -39,12 +31,9 @@ def esimd_gemv_fp8_pern_fused2(
     w0: Tensor,
     s0: Tensor,
     o0: Tensor,
-    N0: int,
     w1: Tensor,
     s1: Tensor,
     o1: Tensor,
-    N1: int,
-    K: int,
     *,
     compute: torch.dtype = torch.float32,
 ) -> Expected:
@@ -57,16 +46,12 @@ def esimd_gemv_fp8_pern_fused3(
     w0: Tensor,
     s0: Tensor,
     o0: Tensor,
-    N0: int,
     w1: Tensor,
     s1: Tensor,
     o1: Tensor,
-    N1: int,
     w2: Tensor,
     s2: Tensor,
     o2: Tensor,
-    N2: int,
-    K: int,
     *,
     compute: torch.dtype = torch.float32,
 ) -> Expected:
@@ -137,31 +122,17 @@ def esimd_gemv_fp8_blockscale_fused2(
     w1: Tensor,
     s1: Tensor,
     o1: Tensor,
-    block_n: int,
-    block_k: int,
     *,
     compute: torch.dtype = torch.float32,
 ) -> Expected:
     """input [1, K], w [N, K] E4M3, s [ceil(N/128), K/128] fp32, o [1, N]: `o = input @ (w * s).T` for both, every code
     exact."""
     x = input.to(compute)
-    return {
-        "o0": product(x, block_weight(w0, s0, compute), o0),
-        "o1": product(x, block_weight(w1, s1, compute), o1),
-    }
+    return {"o0": product(x, block_weight(w0, s0, compute), o0), "o1": product(x, block_weight(w1, s1, compute), o1)}
 
 
 def esimd_gemv_fp8_blockscale_fp16_fused2(
-    input: Tensor,
-    w0: Tensor,
-    s0: Tensor,
-    o0: Tensor,
-    w1: Tensor,
-    o1: Tensor,
-    block_n: int,
-    block_k: int,
-    *,
-    compute: torch.dtype = torch.float32,
+    input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, o1: Tensor, *, compute: torch.dtype = torch.float32
 ) -> Expected:
     """As esimd_gemv_fp8_blockscale_fused2 with a plain fp16 second weight, which has no scale."""
     x = input.to(compute)
@@ -173,9 +144,7 @@ def esimd_gemv_fp16(input: Tensor, weight: Tensor, output: Tensor, *, compute: t
     return {"output": product(input.to(compute), weight.to(compute), output)}
 
 
-def esimd_gemv_fp16_gelu_mul(
-    input: Tensor, weight: Tensor, output: Tensor, *, compute: torch.dtype = torch.float32
-) -> Expected:
+def esimd_gemv_fp16_gelu_mul(input: Tensor, weight: Tensor, *, compute: torch.dtype = torch.float32) -> Expected:
     """input [1, K], weight [2N, K], output [1, N]: `output = gelu_tanh(gate) * up`, where gate is input @ the first N
     rows of the weight, up input @ the others, both unrounded."""
     gate, up = (terms(input.to(compute)) @ terms(weight.to(compute)).T).chunk(2, -1)

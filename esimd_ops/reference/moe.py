@@ -4,7 +4,6 @@ E experts, T tokens, topk experts a token. Rows that an operator does not name k
 they hold, so every output here starts as a copy.
 """
 
-# ruff: noqa: ARG001  not every argument bears on the result
 from collections.abc import Callable
 
 import torch
@@ -38,7 +37,6 @@ def topk_v2(
     top_values: Tensor,
     top_indices: Tensor,
     T: int,
-    num_experts: int,
     topk: int,
     *,
     compute: torch.dtype = torch.float32,
@@ -53,11 +51,8 @@ def esimd_moe_scatter(
     sorted_token_ids: Tensor,
     scattered_hidden: Tensor,
     scattered_weights: Tensor,
-    K: int,
     topk: int,
     total_expanded: int,
-    *,
-    compute: torch.dtype = torch.float32,
 ) -> Expected:
     """hidden_states [T, K], router_top_value [T, topk], sorted_token_ids [total_expanded] int32 with `t * topk + slot`,
     scattered_hidden [total_expanded, K], scattered_weights [total_expanded]: row d is a copy of token t, and its weight
@@ -76,14 +71,9 @@ def esimd_moe_scatter_fused(
     scattered_hidden: Tensor,
     scattered_weights: Tensor,
     topk_ids: Tensor,
-    expert_start: Tensor,
-    max_tokens_out: Tensor,
-    K: int,
     topk: int,
     T: int,
     num_experts: int,
-    *,
-    compute: torch.dtype = torch.float32,
 ) -> Expected:
     """hidden_states [T, K], top_values [T, topk], top_indices [T, topk] int32, scattered_hidden [T * topk, K],
     scattered_weights [T * topk], topk_ids [T * topk], expert_start [num_experts + 1], max_tokens_out [1], all int32.
@@ -99,14 +89,14 @@ def esimd_moe_scatter_fused(
         "scattered_hidden": scattered_hidden.clone(),
         "scattered_weights": scattered_weights.clone(),
         "topk_ids": topk_ids.clone(),
-        "expert_start": torch.cat((counts.new_zeros(1), counts.cumsum(0))).to(expert_start.dtype),
-        "max_tokens_out": counts.max().to(max_tokens_out.dtype).reshape(max_tokens_out.shape),
+        "expert_start": torch.cat((counts.new_zeros(1), counts.cumsum(0))).int(),
+        "max_tokens_out": counts.max().int()[None],
     }
     new["scattered_hidden"][: T * topk] = hidden_states[order // topk]
     new["scattered_weights"][: T * topk] = top_values[:T].flatten()[order]
     destinations = torch.empty_like(order)
     destinations[order] = torch.arange(T * topk, device=order.device)
-    new["topk_ids"].view(-1)[: T * topk] = destinations.to(topk_ids.dtype)
+    new["topk_ids"].view(-1)[: T * topk] = destinations.int()
     return new
 
 
@@ -115,7 +105,6 @@ def esimd_moe_gather(
     topk_ids: Tensor,
     scattered_weights: Tensor,
     final_hidden: Tensor,
-    K: int,
     topk: int,
     T: int,
     *,
@@ -145,13 +134,7 @@ def _activated(
 
 
 def esimd_moe_silu_mul(
-    input: Tensor,
-    output: Tensor,
-    N_gate_up: int,
-    N_half: int,
-    total_rows: int,
-    *,
-    compute: torch.dtype = torch.float32,
+    input: Tensor, output: Tensor, N_half: int, total_rows: int, *, compute: torch.dtype = torch.float32
 ) -> Expected:
     """input [total_rows, N_gate_up], output [total_rows, N_half]: `output = silu(gate) * up`, where gate is the first
     N_half columns and up the next."""
@@ -159,13 +142,7 @@ def esimd_moe_silu_mul(
 
 
 def esimd_moe_gelu_tanh_mul(
-    input: Tensor,
-    output: Tensor,
-    N_gate_up: int,
-    N_half: int,
-    total_rows: int,
-    *,
-    compute: torch.dtype = torch.float32,
+    input: Tensor, output: Tensor, N_half: int, total_rows: int, *, compute: torch.dtype = torch.float32
 ) -> Expected:
     """As esimd_moe_silu_mul with gelu_tanh."""
     return _activated(input, output, N_half, total_rows, gelu_tanh, compute)
@@ -196,10 +173,7 @@ def esimd_moe_gemm_fp8(
     scale: Tensor,
     output: Tensor,
     expert_idx: Tensor,
-    N: int,
-    K: int,
     num_experts: int,
-    max_tokens_per_expert: int,
     *,
     compute: torch.dtype = torch.float32,
 ) -> Expected:
@@ -223,10 +197,7 @@ def esimd_moe_gemm_fp8_pert(
     scale: Tensor,
     output: Tensor,
     expert_idx: Tensor,
-    N: int,
-    K: int,
     num_experts: int,
-    max_tokens_per_expert: int,
     *,
     compute: torch.dtype = torch.float32,
 ) -> Expected:
@@ -248,11 +219,7 @@ def esimd_moe_gemm_fp8_blockscale(
     weight_scale: Tensor,
     output: Tensor,
     expert_idx: Tensor,
-    N: int,
-    K: int,
     num_experts: int,
-    block_n: int,
-    block_k: int,
     *,
     compute: torch.dtype = torch.float32,
 ) -> Expected:

@@ -1,6 +1,5 @@
 """RMSNorm, alone and with the additions around it. Weights are used as they are, without +1."""
 
-# ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch
 from torch import Tensor
 
@@ -26,9 +25,7 @@ def _norm_add_norm(
     return {"h1": rounded(total), "out": rounded(out)}
 
 
-def esimd_rms_norm(
-    input: Tensor, output: Tensor, weight: Tensor, eps: float, *, compute: torch.dtype = torch.float32
-) -> Expected:
+def esimd_rms_norm(input: Tensor, weight: Tensor, eps: float, *, compute: torch.dtype = torch.float32) -> Expected:
     """input, output [..., K], weight [K]: `output = input * inverse_rms(input) * weight`, every row."""
     x = input.to(compute)
     return {"output": rounded(x * inverse_rms(x, eps) * weight.to(compute))}
@@ -63,7 +60,7 @@ def esimd_fused_add_rms_norm_batched(
 
 
 def esimd_rms_norm_gated(
-    x: Tensor, z: Tensor, weight: Tensor, output: Tensor, eps: float, *, compute: torch.dtype = torch.float32
+    x: Tensor, z: Tensor, weight: Tensor, eps: float, *, compute: torch.dtype = torch.float32
 ) -> Expected:
     """x, z, output [..., V], weight [V]: `output = x * inverse_rms(x) * weight * silu(z)`."""
     wide = x.to(compute)
@@ -75,7 +72,6 @@ def esimd_norm_add_norm(
     h1: Tensor,
     w1: Tensor,
     w2: Tensor,
-    out: Tensor,
     eps1: float,
     eps2: float,
     *,
@@ -91,7 +87,6 @@ def esimd_accum_norm_add_norm(
     h1: Tensor,
     w1: Tensor,
     w2: Tensor,
-    out: Tensor,
     top_k: int,
     eps1: float,
     eps2: float,

@@ -3,7 +3,6 @@
 The normalised token is used unrounded; where it is stored too, the stored copy is a by-product.
 """
 
-# ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch
 from torch import Tensor
 
@@ -32,7 +31,6 @@ def esimd_resadd_norm_gemv_fp8_pert(
     gemv_weight: Tensor,
     gemv_scale: Tensor,
     output: Tensor,
-    normed_out: Tensor,
     eps: float,
     *,
     compute: torch.dtype = torch.float32,
@@ -56,7 +54,6 @@ def esimd_resadd_norm_gemv_int4_pert(
     gemv_weight: Tensor,
     gemv_scale: Tensor,
     output: Tensor,
-    normed_out: Tensor,
     eps: float,
     *,
     compute: torch.dtype = torch.float32,
@@ -172,8 +169,6 @@ def esimd_norm_gemv_norm_fp16(
     scale_with_root: Tensor,
     proj_w: Tensor,
     pre_ff_w: Tensor,
-    router_logits: Tensor,
-    moe_input: Tensor,
     eps: float,
     *,
     compute: torch.dtype = torch.float32,

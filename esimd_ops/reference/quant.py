@@ -1,15 +1,12 @@
 """Quantising to int4."""
 
-# ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch
 from torch import Tensor
 
 from .parts import INT4_GROUP, Expected, rounded
 
 
-def q4_0_quantize(
-    input: Tensor, out_qweight: Tensor, out_scale: Tensor, *, compute: torch.dtype = torch.float32
-) -> Expected:
+def q4_0_quantize(input: Tensor, *, compute: torch.dtype = torch.float32) -> Expected:
     """input [T, K] fp16 or bf16, out_qweight [T, K/8] int32, out_scale [T, K/128].
 
     In each block of 128, m is the element of largest magnitude with its sign, a tie being positive; `d = m / -8` is the

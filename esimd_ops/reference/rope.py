@@ -3,7 +3,6 @@
 Heads have 256 elements. The norm's epsilon is 1e-6 and 1 is added to its weight, both fixed by the operator.
 """
 
-# ruff: noqa: ARG001  an output is an argument, though its old contents mean nothing
 import torch
 from torch import Tensor
 
@@ -56,10 +55,7 @@ def _split_norm_rope(
 
 def esimd_qkv_split_norm_rope(
     qkv_state: Tensor,
-    q_out: Tensor,
     gate_out: Tensor,
-    k_out: Tensor,
-    v_out: Tensor,
     norm_wq: Tensor,
     norm_wk: Tensor,
     positions: Tensor,
@@ -96,10 +92,7 @@ def esimd_qkv_split_norm_rope(
 
 def esimd_qkv_split_norm_rope_v(
     qkv_state: Tensor,
-    q_out: Tensor,
     gate_out: Tensor,
-    k_out: Tensor,
-    v_out: Tensor,
     norm_wq: Tensor,
     norm_wk: Tensor,
     norm_wv: Tensor,

@@ -27,8 +27,8 @@ def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Te
     if variant == "faint":  # so that the epsilon of the unit vectors counts
         for name in ("qkvz", "conv_state", "conv_bias"):
             tensors[name] *= 1e-3
-    # Past 20, log(1 + exp(x)) is x.
-    tensors["ba"][0, -1] = 25.0
+    # Past 20, log(1 + exp(x)) is x, also where exp(x) is infinite; a small A_log lets the decay show it.
+    tensors["ba"][0, -1], tensors["A_log"][-1] = 100.0, -6.0
     if variant == "strided":
         for name, pad in (("qkvz", 64), ("conv_state", 192), ("ba", 16), ("ssm_state", 320)):
             tensors[name] = padded_rows(tensors[name], pad)
@@ -44,21 +44,22 @@ def _slots(count: int, pool: int, variant: str) -> Tensor:
 
 
 def gdn_conv_fused(N: int, H: int, HV: int, variant: str = "") -> Arguments:
-    pool = N + SPARE
-    layer = _layer(N, pool, H, HV, variant)
+    rows = N + 2 * (variant == "more rows")
+    pool = rows + SPARE
+    layer = _layer(rows, pool, H, HV, variant)
     return {
         "qkvz": layer["qkvz"],
         "conv_state": layer["conv_state"],
         "conv_weight": layer["conv_weight"],
         "conv_bias": layer["conv_bias"],
-        "conv_state_indices": _slots(N, pool, "negative" if variant == "no history" else variant),
+        "conv_state_indices": _slots(rows, pool, "negative" if variant == "no history" else variant),
         "A_log": layer["A_log"],
         "dt_bias": layer["dt_bias"],
         "ba": layer["ba"],
         "ssm_state": layer["ssm_state"],
-        "ssm_state_indices": _slots(N, pool, variant),
-        "output": poison(N, HV, HEAD),
-        "z_out": poison(N, HV, HEAD),
+        "ssm_state_indices": _slots(rows, pool, variant),
+        "output": poison(rows, HV, HEAD),
+        "z_out": poison(rows, HV, HEAD),
         "N": N,
         "H": H,
         "HV": HV,
@@ -78,6 +79,8 @@ def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") 
     elif variant == "null block":  # the last token has none
         slots[:, -1] = 0
         accepted = accepted.clamp(max=P - 1)
+    elif variant == "null start":  # the first sequence has none at all, the second starts from the first there is
+        slots[0], slots[1], accepted = 0, torch.arange(1, P + 1), torch.ones(D, dtype=torch.int32)
     return {
         "qkvz": layer["qkvz"],
         "conv_state": layer["conv_state"],
@@ -116,6 +119,7 @@ ONE_TOKEN = (
     (5, 4, 8),
     (3, 4, 12),
     (2, 2, 4, "faint"),
+    (3, 1, 2, "more rows"),
     (128, 1, 1),
 )
 
@@ -133,6 +137,7 @@ SIZES: Choices = {
             (2, 2, 2, 6),
             (2, 3, 8, 16, "null block"),
             (1, 2, 8, 16, "faint"),
+            (2, 2, 2, 4, "null start"),
         ),
     ),
 }

@@ -57,13 +57,14 @@ def moe_scatter(T: int, topk: int, E: int, K: int, variant: str = "") -> Argumen
 
 
 def moe_scatter_fused(T: int, topk: int, E: int, K: int, variant: str = "") -> Arguments:
+    rows = T + 2 * (variant == "more rows")
     return {
-        "hidden_states": normal(T, K),
-        "top_values": torch.rand(T, topk).half(),
-        "top_indices": routing(T, topk, E, variant),
-        "scattered_hidden": poison(T * topk, K),
-        "scattered_weights": poison(T * topk),
-        "topk_ids": poison_int(T * topk),
+        "hidden_states": normal(rows, K),
+        "top_values": torch.rand(rows, topk).half(),
+        "top_indices": routing(rows, topk, E, variant),
+        "scattered_hidden": poison(rows * topk, K),
+        "scattered_weights": poison(rows * topk),
+        "topk_ids": poison_int(rows * topk),
         "expert_start": poison_int(E + 1),
         "max_tokens_out": poison_int(1),
         "K": K,
@@ -193,6 +194,7 @@ SIZES: Choices = {
             (1, 1, 32, 128),
             (70, 4, 64, 384),
             (33, 2, 32, 128, "one expert"),
+            (6, 2, 8, 128, "more rows"),
             (5, 3, 9, 100),
             (128, 2, 32, 128),
         ),

@@ -63,6 +63,14 @@ def test_its_reproducer_needs_no_samples(built: Path, raced: tuple[dict[str, obj
     assert "HR111" in {f["code"] for f in json.loads(done.stdout)["findings"]}
 
 
+def test_beyond_local_memory_is_a_line_and_not_the_end_of_the_process(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "samples.py").write_text(WITHOUT_REFERENCE % ("over_read_of_slm", ("output",)))
+    done = esimd_ops(built, *RACES, "--samples", tmp_path / "samples.py")
+    told = {f["code"]: f["path"] for f in json.loads(done.stdout)["findings"]}
+    assert told["HR105"].endswith("defects.sycl")
+    assert "HR112" not in told
+
+
 @pytest.mark.parametrize(("factor", "code"), [(1, 0), (2, 1)])
 def test_check_holds_it_to_the_users_reference(built: Path, tmp_path: Path, factor: int, code: int) -> None:
     samples = tmp_path / "samples.py"

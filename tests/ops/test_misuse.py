@@ -191,6 +191,20 @@ def test_starts_that_fall(ops):
     refused(ops, "esimd_moe_gemm_fp8", arguments, "expert_idx", r"do not fall, from 0 to \d+, found \d+ at \[2\]")
 
 
+@pytest.mark.parametrize(
+    ("operator", "name"),
+    [*((op, name) for op in GDN for name in ("conv_state_indices", "ssm_state_indices"))]
+    + [("esimd_gdn_conv_fused_seq_spec", "spec_state_indices")],
+)
+def test_one_slot_of_two_rows(ops, operator, name):
+    arguments = samples.make(operator).arguments
+    flat = arguments[name].view(-1)
+    flat[:2] = 0  # the null block is nobody's
+    getattr(ops, operator)(*arguments.values())
+    flat[:2] = 2
+    refused(ops, operator, arguments, name, r"slots that differ, found 2 at \[.*0\] and \[.*1\]")
+
+
 @pytest.mark.parametrize(("operator", "name", "rows"), [("esimd_moe_gather", "topk_ids", "T")])
 def test_what_is_past_the_rows_asked_for_is_not_looked_at(ops, operator, name, rows):
     arguments = samples.make(operator).arguments

@@ -22,12 +22,12 @@ def loaded():
     [("esimd_rms_norm", 10), ("esimd_norm_add_norm", 40), ("esimd_moe_topk", 20), ("esimd_moe_gather", 10)],
 )
 def test_each_change_is_told_apart(operator, least):
-    left, count = mutants.survivors(operator)
-    assert left == []
-    assert count >= least
+    tally = mutants.survivors(operator)
+    assert tally.left == []
+    assert tally.count >= least
 
 
 def test_a_judge_that_sees_nothing_is_noticed(monkeypatch):
     monkeypatch.setattr(mutants.judge, "outputs", lambda *_: [])
-    left, count = mutants.survivors("esimd_rms_norm")
-    assert len(left) > count // 2
+    tally = mutants.survivors("esimd_rms_norm")
+    assert len(tally.left) > tally.count // 2

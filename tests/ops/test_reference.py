@@ -48,7 +48,7 @@ def test_int4_takes_the_low_nibble_first_in_bytes_and_words():
 
 def test_quantise_then_decode_is_near():
     arguments = samples.make("q4_0_quantize", (16, 1024)).arguments
-    expected = reference.q4_0_quantize(**arguments)
+    expected = reference.of("q4_0_quantize")(**arguments)
     decoded = reference.int4_weight(expected["out_qweight"], expected["out_scale"], torch.float32)
     step = expected["out_scale"].float().abs().repeat_interleave(128, -1)
     assert ((decoded - arguments["input"].float()).abs() <= step + 1e-3).all()
@@ -66,7 +66,7 @@ def test_quantise_a_block_of_zeros_and_a_tie():
 
 def test_top_k_of_equal_logits_is_in_order():
     arguments = samples.make("esimd_moe_topk", (5, "ties")).arguments
-    expected = reference.esimd_moe_topk(**arguments)
+    expected = reference.of("esimd_moe_topk")(**arguments)
     assert expected["top_indices"][0].tolist() == list(range(8))
     assert (expected["top_values"][0] == 0.125).all()
     logits = arguments["router_logits"]
@@ -135,7 +135,7 @@ def test_gdn_against_a_loop(operator):
 def test_speculative_gdn_is_the_single_token_one_token_after_token():
     """Where every token is saved, P tokens are P calls, each from the slot of the one before."""
     a = samples.make("esimd_gdn_conv_fused_seq_spec", (2, 3, 8, 16)).arguments
-    expected = reference.esimd_gdn_conv_fused_seq_spec(**a)
+    expected = reference.of("esimd_gdn_conv_fused_seq_spec")(**a)
     shared = ("conv_weight", "conv_bias", "A_log", "dt_bias", "H", "HV", "K", "V", "scale")
     conv, ssm = a["conv_state"].clone(), a["ssm_state"].clone()
     for s in range(2):
@@ -144,7 +144,7 @@ def test_speculative_gdn_is_the_single_token_one_token_after_token():
         history, state = a["conv_state"][before], a["ssm_state"][before]
         for t in range(3):
             row = int(a["token_indx"][3 * s + t])
-            one = reference.esimd_gdn_conv_fused_seq(
+            one = reference.of("esimd_gdn_conv_fused_seq")(
                 **{name: a[name] for name in shared},
                 qkvz=a["qkvz"][row : row + 1],
                 ba=a["ba"][row : row + 1],
@@ -168,21 +168,25 @@ def test_speculative_gdn_is_the_single_token_one_token_after_token():
 
 def test_speculative_gdn_keeps_the_state_unrounded_and_the_null_block_alone():
     a = samples.make("esimd_gdn_conv_fused_seq_spec", (2, 3, 8, 16, "null block")).arguments
-    expected = reference.esimd_gdn_conv_fused_seq_spec(**a, compute=torch.float64)
+    expected = reference.of("esimd_gdn_conv_fused_seq_spec")(**a, compute=torch.float64)
     assert torch.equal(expected["ssm_state"][0], a["ssm_state"][0])
     assert torch.equal(expected["conv_state"][0], a["conv_state"][0])
     a["spec_state_indices"][:, :-1] = a["spec_state_indices"][
         :, :1
     ]  # saved or not: the last token's output is the same
-    again = reference.esimd_gdn_conv_fused_seq_spec(**{**a, "num_accepted_tokens": torch.ones(2, dtype=torch.int32)})
+    again = reference.of("esimd_gdn_conv_fused_seq_spec")(
+        **{**a, "num_accepted_tokens": torch.ones(2, dtype=torch.int32)}
+    )
     a["spec_state_indices"][:, 1:] = 0
-    unsaved = reference.esimd_gdn_conv_fused_seq_spec(**{**a, "num_accepted_tokens": torch.ones(2, dtype=torch.int32)})
+    unsaved = reference.of("esimd_gdn_conv_fused_seq_spec")(
+        **{**a, "num_accepted_tokens": torch.ones(2, dtype=torch.int32)}
+    )
     assert torch.equal(again["output"].nan_to_num(), unsaved["output"].nan_to_num())
 
 
 def test_rope_of_one_lane():
     a = samples.make("esimd_qkv_split_norm_rope", (3, 4, 2, 1, 64)).arguments
-    expected = reference.esimd_qkv_split_norm_rope(**a, compute=torch.float64)
+    expected = reference.of("esimd_qkv_split_norm_rope")(**a, compute=torch.float64)
     token, head, lane = 1, 2, 5
     x = a["qkv_state"][token, 2 * head * 256 : (2 * head + 1) * 256].double()
     y = x * (a["norm_wq"].double() + 1) / torch.sqrt((x * x).mean() + 1e-6)
@@ -198,17 +202,17 @@ def test_rope_of_one_lane():
 
 def test_scatter_then_gather_is_a_weighted_copy():
     a = samples.make("esimd_moe_scatter_fused", (70, 4, 64, 384)).arguments
-    sent = reference.esimd_moe_scatter_fused(**a)
+    sent = reference.of("esimd_moe_scatter_fused")(**a)
     starts, experts = sent["expert_start"].tolist(), a["top_indices"].flatten().tolist()
     for slot, row in enumerate(sent["topk_ids"].tolist()):
         assert starts[experts[slot]] <= row < starts[experts[slot] + 1]
         assert torch.equal(sent["scattered_hidden"][row], a["hidden_states"][slot // 4])
     assert sent["max_tokens_out"].item() == max(experts.count(e) for e in range(64))
-    back = reference.esimd_moe_gather(
-        sent["scattered_hidden"],
-        sent["topk_ids"].reshape(70, 4),
-        sent["scattered_weights"],
-        samples.poison(70, 384),
+    back = reference.of("esimd_moe_gather")(
+        moe_output=sent["scattered_hidden"],
+        topk_ids=sent["topk_ids"].reshape(70, 4),
+        scattered_weights=sent["scattered_weights"],
+        final_hidden=samples.poison(70, 384),
         K=384,
         topk=4,
         T=70,

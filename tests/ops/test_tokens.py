@@ -36,7 +36,7 @@ def test_every_number_of_tokens(ops, operator, depths):
         for M in TOKENS:
             for N in (1, 37):
                 arguments = products(operator, M, N, K)
-                expected = getattr(reference, name)(**arguments)["output"]
+                expected = reference.of(name)(**arguments)["output"]
                 getattr(ops, name)(*arguments.values())
                 scale = expected.abs().max().clamp(min=1e-3).item()
                 torch.testing.assert_close(

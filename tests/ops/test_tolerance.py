@@ -37,7 +37,7 @@ def accumulated_in_half(routed_output, h1, w1, w2, out, top_k, eps1, eps2):
     total = torch.zeros_like(h1)
     for row in routed_output[:top_k]:
         total += row
-    return reference.esimd_norm_add_norm(total, h1, w1, w2, out, eps1, eps2)
+    return reference.of("esimd_norm_add_norm")(h2_raw=total, h1=h1, w1=w1, w2=w2, eps1=eps1, eps2=eps2)
 
 
 def heads_rounded(x, z, norm_weight, gemv_weight, gemv_scale, output, HV, V, eps):

@@ -9,6 +9,7 @@ is declared and what is inferred, and
     recall      of the declared arguments whose implementation is in the tree: the share that is called written, and
                 the share of those that a person did not judge never written; handed to a function that is not in
                 the tree (a vendor library, generated code) is out of the tree
+    unknown     operators of which no verdict could be given
     read only   declared arguments that are called read only (SP106), and how many a person judged never written
 
 `--list` prints every disagreement with its evidence, for a person to judge; a judgement is a line of the TOML file.
@@ -23,11 +24,12 @@ import resource
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
-from schema_patch.audit import judge
-from schema_patch.audit.judge import Row
+from schema_patch.audit import judge, python
 from schema_patch.commands import console
+from schema_patch.model import Location, Verdict
 from schema_patch.schemas.inferred import Answer, Kind
 from schema_patch.text import files
 
@@ -44,11 +46,28 @@ def outside(answer: Answer) -> bool:
     return any(words in answer.reason for words in OUTSIDE)
 
 
-def rows_of(folder: Path) -> tuple[list[Row], float, float]:
-    """The audit of one repository, with its wall and processor seconds."""
+@dataclass(frozen=True)
+class Operator:
+    """One operator: what its authors declare, what was inferred, and whether any verdict could be given."""
+
+    op: str
+    location: Location
+    declared: frozenset[str]
+    answers: tuple[Answer, ...]
+    known: bool
+
+
+def operators_of(folder: Path) -> tuple[list[Operator], float, float]:
+    """The operators of one repository in C++ and Python, with the audit's wall and processor seconds."""
     started, before = time.perf_counter(), _processor()
     result = judge.audit([str(folder)], console.Steps(), cached=False)
-    return result.rows, time.perf_counter() - started, _processor() - before
+    rows = [(row.operator, row.operator.schema.writes, row.inferred.answers, row.judgement) for row in result.rows]
+    found = [Operator(o.op, o.location, frozenset(w), a, j.verdict is not Verdict.UNKNOWN) for o, w, a, j in rows]
+    for row in result.python:
+        declared = frozenset(python.declared(row.operator) or ())
+        known = row.checked.verdict is not Verdict.UNKNOWN
+        found.append(Operator(row.checked.op, row.operator.location, declared, row.answers, known))
+    return found, time.perf_counter() - started, _processor() - before
 
 
 def _processor() -> float:
@@ -63,16 +82,16 @@ def share(part: int, whole: int) -> str:
 
 
 def measure(folder: Path, judged: dict[str, str], listed: bool) -> None:
-    rows, wall, processor = rows_of(folder)
+    rows, wall, processor = operators_of(folder)
     count = sum(1 for _ in files.find(str(folder)))
     counts: Counter[str] = Counter()
     stale = set(judged)
     for row in rows:
-        declared = set(row.operator.schema.writes)
-        for answer in row.inferred.answers:
+        declared = row.declared
+        for answer in row.answers:
             kind = "outside" if answer.kind is Kind.UNKNOWN and outside(answer) else answer.kind.value
             counts[f"{'declared' if answer.name in declared else 'plain'} {kind}"] += 1
-            key = f"{row.operator.op} {answer.name}"
+            key = f"{row.op} {answer.name}"
             stale.discard(key)
             if answer.kind is Kind.WRITTEN and answer.name not in declared:
                 counts[f"judged {judged.get(key, 'not yet')}"] += 1
@@ -90,21 +109,22 @@ def measure(folder: Path, judged: dict[str, str], listed: bool) -> None:
     print(f"    recall    {share(written, declared_in)} by annotations", end="")
     print(f", {share(written - counts['never written'], declared_in - never)} with judgements", end="")
     print(f" ({never} never written, {counts['declared outside']} outside the tree)")
+    print(f"    unknown   {share(sum(not row.known for row in rows), len(rows))} of the operators")
     print(f"    read only {counts['declared read only']} declared, {counts['never read only']} judged never written")
     if stale:
         print(f"    judged, but not an argument of any operator: {', '.join(sorted(stale))}")
     print("    " + ", ".join(f"{key} {n}" for key, n in sorted(counts.items()) if key[:6] not in ("judged", "never ")))
 
 
-def _disagreement(row: Row, answer: Answer, declared: bool, verdict: str, folder: Path) -> None:
+def _disagreement(row: Operator, answer: Answer, declared: bool, verdict: str, folder: Path) -> None:
     if not declared and answer.kind is not Kind.WRITTEN:
         return
     chain = " > ".join(f"{os.path.relpath(path, folder)}:{line}" for path, line in answer.chain)
-    where = os.path.relpath(row.operator.location.path, folder)
+    where = os.path.relpath(row.location.path, folder)
     says = "declared" if declared else "plain"
     why = " ".join(part for part in (answer.reason.replace(f"{folder}{os.sep}", ""), chain) if part)
     print(
-        f"  {where}:{row.operator.location.line}: {row.operator.op}: '{answer.name}' {says}, {answer.kind.value}",
+        f"  {where}:{row.location.line}: {row.op}: '{answer.name}' {says}, {answer.kind.value}",
         end="",
     )
     print(f" [{verdict}]" if verdict else "", why)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from schema_patch.inference.operators import Defined, ImplementedOperator
 from schema_patch.model import Checked, Edit, Finding, Location, Severity, ToolError, Verdict
@@ -77,6 +77,7 @@ class PyRow:
     checked: Checked
     finding: Finding | None = None
     declares: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
 
 def without_function(python: Python) -> list[Defined]:
@@ -110,16 +111,30 @@ def judge(python: Python, known: Writes, bound: Mapping[Location, Inferred] | No
                 home, name = implemented[operator.name]
             function = source.decorated.get(operator.location) or home.functions.get(name)
             cpp = (bound or {}).get(operator.location)
-            if function is None and cpp is not None:
-                answers = {answer.name: answer for answer in cpp.answers}
-                found.append(_judged(operator, answers, cpp.returns, None, python.data[source.path], bare))
-                continue
-            if function is None:
+            if function is not None:
+                read = flow.read(function, home.path, home.functions, known, modules)
+                answers, returns = _as_declared(operator, *read)
+            elif cpp is not None:
+                answers, returns = {answer.name: answer for answer in cpp.answers}, cpp.returns
+            else:
                 found.append(PyRow(operator, _checked(operator, Verdict.UNKNOWN, "its function is not in this file")))
                 continue
-            answers, returns = flow.read(function, home.path, home.functions, known, modules)
-            found.append(_judged(operator, answers, returns, function, python.data[source.path], bare))
+            row = _judged(operator, answers, returns, function, python.data[source.path], bare)
+            found.append(replace(row, answers=tuple(answers.values())))
     return found
+
+
+def _as_declared(
+    operator: PyOperator, answers: dict[str, Answer], returns: tuple[str, ...]
+) -> tuple[dict[str, Answer], tuple[str, ...]]:
+    """What a function does, by the names of its operator's schema: it may call its parameters otherwise."""
+    schema = _declared(operator)[0]
+    if schema is None:
+        return answers, returns
+    pairs = list(zip(schema.args, answers.values(), strict=False))
+    names = {answer.name: arg.name for arg, answer in pairs}
+    tensors = {arg.name: replace(answer, name=arg.name) for arg, answer in pairs if arg.type.is_tensor}
+    return tensors, tuple(names.get(what, what) for what in returns)
 
 
 def declared(operator: PyOperator) -> tuple[str, ...] | None:
@@ -163,11 +178,6 @@ def _judged(
     bare: bool,
 ) -> PyRow:
     schema, declares = _declared(operator)
-    if schema is not None and function is not None:  # by position: a function may call its parameters otherwise
-        pairs = list(zip(schema.args, answers.items(), strict=False))
-        names = {name: arg.name for arg, (name, _) in pairs}
-        returns = [names.get(what, what) for what in returns]
-        answers = {arg.name: answer for arg, (_, answer) in pairs if arg.type.is_tensor}
     aliases, unsure = _undeclared(schema, returns)
     written = [name for name, answer in answers.items() if answer.kind is Kind.WRITTEN]
     missing = [name for name in written if name not in (declares or ())]

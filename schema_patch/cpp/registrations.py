@@ -19,13 +19,13 @@ from tree_sitter import Language, Node, Parser
 from schema_patch.model import Location, Span
 from schema_patch.text.mapped import MappedText, Unreadable
 
-from . import literals, regions
+from . import literals, objects, regions
 from .registered import Implementation, Problem, Registration, Source, Unwritten
 from .texts import Texts, Unclear
 
 BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
 BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
-MAY_REGISTER = re.compile(rb"LIBRARY|\bLibrary\s*(?:&|\w+\s*[({])|RegisterOperators")
+MAY_REGISTER = re.compile(rb"LIBRARY|RegisterOperators|" + objects.MAY_BE)
 LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
 CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
 SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\([^;]{0,4000}?->", re.DOTALL)
@@ -147,6 +147,12 @@ class _Reader:
             at = match.start(1)
             if not any(span.start <= at < span.end for span in (*covered, *hidden)):
                 self.read_alone(at)
+        for found in objects.calls(self.clean, self.root, [*covered, *hidden, *self.found.inert]):
+            items = [node for node in found.arguments.named_children if node.type != "comment"]
+            if found.method == "def":
+                self.read_def(items, "Library", found.namespace)
+            else:
+                self.read_impl(items, found.namespace, "")
         self.read_uses(hidden)
         self.found.registrations.sort(key=lambda r: (r.location.line, r.location.column))
 
@@ -244,7 +250,7 @@ class _Reader:
     def read_others(self, body: Node) -> None:
         """Calls in a block that are no `m.def`: a macro or a function that may register what it is given."""
         for statement in body.named_children:
-            call = statement.named_children[0] if statement.type == "expression_statement" else None
+            call = next(iter(statement.named_children), None) if statement.type == "expression_statement" else None
             function = call.child_by_field_name("function") if call and call.type == "call_expression" else None
             if call and function and function.type == "identifier":
                 message = f"perhaps registered by {self.text(function)}, which is not followed: edit it by hand"
@@ -255,13 +261,8 @@ class _Reader:
         defined = re.compile(rb"#\s*define\s+" + re.escape(name.encode("latin-1")) + rb"\b")
         return not any(c.islower() for c in name) or bool(defined.search(self.source))
 
-    def receiver(self, node: Node) -> str:
-        """The variable at the start of `m.def(...).def(...)`."""
-        argument = node.child_by_field_name("argument")
-        while argument and argument.type in ("call_expression", "field_expression"):
-            field_name = "function" if argument.type == "call_expression" else "argument"
-            argument = argument.child_by_field_name(field_name)
-        return self.text(argument) if argument else ""
+    def receiver(self, function: Node) -> str:
+        return objects.receiver(function, self.source).decode("latin-1")
 
     def read_def(self, items: list[Node], macro: str, namespace: str | None) -> None:
         text = self.mapped(items)

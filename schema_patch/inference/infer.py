@@ -35,8 +35,10 @@ from .domain.values import (
 )
 from .engine.frame import BOXED
 from .engine.summaries import Summaries
+from .flattened import flattened
 from .index.index import Index
 from .index.scan import Function, arity, split, template_list
+from .index.syntax import read_parameters
 from .operators import NOT_REAL, ImplementedOperator
 
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
@@ -109,7 +111,7 @@ class Inference:
             reason = missing[0] if missing else "no implementation is registered in this tree"
             answers = tuple(Answer(arg.name, Kind.UNKNOWN, (), reason) for _, arg in tensors)
             return Inferred(answers, ("unknown",) * len(schema.returns), (), reason)
-        summaries = [self.summaries.of(function) for function in found]
+        summaries = [self.summary(function, schema) for function in found]
         answers = tuple(
             answer(arg.name, number, summaries, missing, arg.type.base == "Tensor" and not arg.type.suffixes)
             for number, arg in tensors
@@ -121,6 +123,14 @@ class Inference:
         )
         places = tuple(f"{f.path}:{self.line(f)}" for f in found)
         return Inferred(answers, tuple(returned(schema, summaries)), places)
+
+    def summary(self, function: Function, schema: Schema) -> Summary:
+        """What the function does, as the operator of this schema."""
+        summary, most = self.summaries.of(function), function.arity[1]
+        if not 0 <= most < len(schema.args) or BOXED.search(self.index.signature(function)[1]):
+            return summary
+        parameters = [declared.name for declared in read_parameters(self.index.signature(function)[1])]
+        return flattened(summary, parameters, [arg.name for arg in schema.args], len(schema.returns))
 
     def line(self, function: Function) -> int:
         return bisect_right(self.index.text(function.path).lines, function.head)
@@ -141,6 +151,8 @@ class Inference:
             # `drop_return<&f>`, `boxed<f, void, …>`: what it wraps is what is called.
             names = tuple(part.strip() for part in wrapped[1].split("::"))
             found = self.index.resolve(names[-1], names[:-1], count, at) or found
+            whole = [] if found else self.index.resolve(names[-1], names[:-1], -1, at)
+            found = found or [function for function in whole if 0 <= function.arity[1] < count]
         return found or self.boxed(implementation, at)
 
     def hands_on(self, function: Function) -> bool:

@@ -8,6 +8,7 @@ torch's own or an operator of which `known` says what it writes. What expression
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 
 from schema_patch.schemas.inferred import Answer, Kind
@@ -15,6 +16,7 @@ from schema_patch.schemas.inferred import Answer, Kind
 from .modules import Module, Modules
 from .values import LIST, MEMORY, NOTHING, Flow, Found, Value, Values, names_of, parameters
 
+REGISTERS = re.compile(r"custom_op|triton_op|\b(?:impl|register\w*)\b")
 Writes = Mapping[str, Sequence[int]]  # operator -> positions of the arguments that it writes
 
 
@@ -74,11 +76,23 @@ class _Flow(Flow):
             self.done[function] = Found()
             one = _Statements(self, module, function)
             one.run()
+            if _is_stub(function):
+                given = frozenset().union(*one.names.values())
+                one.effect("unknown", given, function.lineno, f"the body of {function.name} is made by a decorator")
             self.done[function] = one.found
         return self.done[function]
 
     def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
         return self.modules.function(module, dotted) if dotted else None
+
+
+def _is_stub(function: ast.FunctionDef) -> bool:
+    """Whether a function has no body, and something but torch's registration decorates it."""
+    empty = all(
+        isinstance(item, ast.Pass) or (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
+        for item in function.body
+    )
+    return empty and not all(REGISTERS.search(ast.unparse(one)) for one in function.decorator_list)
 
 
 class _Statements(Values):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from schema_patch.model import ToolError
 
+from .ignored import BUILDS, Ignored
+
 SUFFIXES = frozenset(
     ".c .cc .cpp .cxx .c++ .cu .cuh .h .hh .hpp .hxx .h++ .hip .inc .inl .ipp .mm .sycl .tpp .txx".split()
 )  # fmt: skip
@@ -40,15 +42,15 @@ def has_suffix(name: str, suffixes: Collection[str] = SUFFIXES) -> bool:
 def in_tree(path: str, suffixes: Collection[str] = SUFFIXES) -> bool:
     """Whether a walk from the root of a tree comes to this file, whose path is relative to it."""
     *folders, name = path.split("/")
-    return has_suffix(name, suffixes) and SKIPPED.isdisjoint(folders)
+    return has_suffix(name, suffixes) and (SKIPPED | BUILDS).isdisjoint(folders)
 
 
 def walk(root: str, onerror: Callable[[OSError], None] | None = None) -> Iterator[tuple[str, list[str], list[str]]]:
-    """os.walk in a sorted order, without the folders that hold other people's files or none of the source's."""
+    """os.walk in a sorted order, without what holds other people's files, was built, or is ignored by git."""
+    ignored = Ignored(root)
     for folder, folders, names in os.walk(root, onerror=onerror):
-        inner = (name for name in folders if name not in SKIPPED)
-        folders[:] = sorted(name for name in inner if not os.path.exists(os.path.join(folder, name, "pyvenv.cfg")))
-        yield folder, folders, sorted(names)
+        folders[:] = sorted(name for name in folders if name not in SKIPPED and not ignored.folder(folder, name))
+        yield folder, folders, sorted(name for name in names if not ignored.file(folder, name))
 
 
 def find(root: str, suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:

@@ -151,3 +151,23 @@ def test_a_call_that_leaves_the_file_is_unknown(tmp_path: Path) -> None:
 def test_what_is_no_python_is_passed_over(tmp_path: Path) -> None:
     python = read(tmp_path, "custom_op(\n")
     assert (python.sources, python.files) == ([], 1)
+
+
+@pytest.mark.parametrize("decorator", ["@compile_ops('module')", "@ffi.bind\n@cache"])
+def test_a_function_whose_body_a_decorator_makes_is_unknown(tmp_path: Path, decorator: str) -> None:
+    code = f"""
+import torch
+{decorator}
+def kernel(x: torch.Tensor, out: torch.Tensor) -> None:
+    \"\"\"Made elsewhere.\"\"\"
+    ...
+
+@torch.library.custom_op("lib::op", mutates_args=())
+def op(x: torch.Tensor, out: torch.Tensor) -> None:
+    kernel(x, out)
+
+@torch.library.custom_op("lib::nothing", mutates_args=())
+def nothing(x: torch.Tensor) -> None:
+    pass
+"""
+    assert judge(tmp_path, code)[0] == ["unknown", "right"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,59 @@ def test_a_write_in_another_module(tmp_path: Path, line: str) -> None:
     (tmp_path / "again.py").write_text("from helper import store\n")
     files = {"ops_py": code, "helper_py": "def store(x, out):\n    out.copy_(x)\n"}
     assert verdicts(tmp_path, **files) == {"op": "wrong"}
+
+
+# Each with the parameters of the function, what it does, and the answers for `before, one, two, after`.
+STRUCTS = {
+    "a part by its field": ("const at::Tensor& before, const Pair& pair, at::Tensor& after", "pair.two.zero_();", "read only|read only|written|read only"),
+    "no part": ("const at::Tensor& before, const Pair& pair, at::Tensor& after", "after.copy_(pair.one * pair.two);", "read only|read only|read only|written"),
+    "a part that is not named": ("const at::Tensor& before, const Other& pair, at::Tensor& after", "pair.hidden.zero_();", "read only|unknown|unknown|read only"),
+    "parts before all": ("const Pair& pair, at::Tensor& two, at::Tensor& after", "two.zero_();", "read only|read only|written|read only"),
+    "structs of one part": ("const at::Tensor& before, Box first, Box second, at::Tensor& after", "second.held.zero_();", "read only|read only|written|read only"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_a_wrapper_that_takes_structs_apart(tmp_path: Path, name: str) -> None:
+    parameters, body, expected = STRUCTS[name]
+    words = re.findall(r"(\w+)(?:,|$)", parameters)
+    used = "".join(f" use({word});" for word in words if word in ("before", "two", "after"))
+    used += (
+        " use(pair.one); use(pair.two); use(pair.hidden);" if "pair" in words else " use(first.held); use(second.held);"
+    )
+    code = (
+        "void use(const at::Tensor& x) { float v = x.data_ptr<float>()[0]; }\n"
+        "struct Pair { at::Tensor one; at::Tensor two; };\nstruct Other { at::Tensor hidden; };\n"
+        "struct Box { at::Tensor held; };\n"
+        f"void kernel({parameters}) {{{used} {body} }}\n"
+        'TORCH_LIBRARY(lib, m) { m.def("op(Tensor before, Tensor one, Tensor two, Tensor after) -> ()"); }\n'
+        'TORCH_LIBRARY_IMPL(lib, CPU, m) { m.impl("op", to_torch_op<&kernel>); }'
+    )
+    (tmp_path / "op.cpp").write_text(code)
+    (found,) = trees.infer([str(tmp_path / "op.cpp")])
+    assert "|".join(answer.kind.value for answer in found.answers) == expected
+
+
+MADE = 'torch::Library(torch::Library::FRAGMENT, "lib", std::nullopt, __FILE__, __LINE__)'
+OBJECTS = {
+    "a member": f'struct R {{ torch::Library lib_; R() : lib_{MADE[14:]} {{ lib_.def(SCHEMA); lib_.impl("scale", &scale); }} }};',
+    "this member": "struct R { void go() { this->lib_.def(SCHEMA, &scale); } torch::Library lib_; };",
+    "a pointer": "void go(torch::Library* lib) { lib->def(SCHEMA, &scale); }",
+    "a smart pointer": "struct R { std::unique_ptr<torch::Library> lib; void go() { lib->def(SCHEMA).impl(\"scale\", &scale); } };",
+    "a global": f"static auto lib = {MADE};\nstatic int go() {{ lib.def(SCHEMA, &scale); return 0; }}",
+    "a global object": f"static torch::Library lib{MADE[14:]};\nvoid go() {{ lib.def(SCHEMA, torch::dispatch(torch::kCPU, &scale)); }}",
+    "a member of a header": "void R::go() { handle.def(SCHEMA, &scale); }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", OBJECTS)
+def test_methods_of_library_objects(tmp_path: Path, form: str) -> None:
+    text = OBJECTS[form].replace("SCHEMA", '"scale(Tensor x, Tensor out) -> ()"')
+    (tmp_path / "op.cpp").write_text(SCALE + text)
+    assert verdicts(tmp_path) == {"scale": "wrong"}
+
+
+def test_methods_of_other_objects_register_nothing(tmp_path: Path) -> None:
+    code = 'PYBIND11_MODULE(x, m) { m.def("scale(x)", &scale); }\nvoid go(Other& o) { o.def("scale", "f(x) -> y"); o.impl("scale", 1); }'
+    (tmp_path / "op.cpp").write_text("#include <torch/library.h>\n" + SCALE + DEFINED + code)
+    assert verdicts(tmp_path) == {"scale": "unknown"}

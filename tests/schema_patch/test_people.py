@@ -136,3 +136,46 @@ def test_a_huge_file_is_parsed_where_it_registers() -> None:
     assert data[at:].startswith(b"esimd_rms_norm(")
     assert data[: source.prologue_end].rstrip().endswith(b"#include <torch/library.h>")
     assert grown < 20 * len(data)
+
+
+def found(root: Path, *named: str) -> list[str]:
+    return [os.path.relpath(path, root) for path in files.find(str(root.joinpath(*named)))]
+
+
+@pytest.fixture
+def worked_in(tmp_path: Path) -> Path:
+    """A tree after a build: sources, what was generated, and folders of builds by name and by mark."""
+    names = "csrc/a.cpp csrc/gen.cpp build/a.cpp csrc/build/b.cpp out/c.cpp made/CMakeFiles/d.cpp made/CMakeCache.txt"
+    for name in names.split():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(SOURCE)
+    return tmp_path
+
+
+def test_build_folders_are_left_alone_unless_named(worked_in: Path) -> None:
+    assert found(worked_in) == ["csrc/a.cpp", "csrc/gen.cpp", "out/c.cpp"]
+    assert found(worked_in, "build") == ["build/a.cpp"]
+    assert found(worked_in, "made") == ["made/CMakeFiles/d.cpp"]
+
+
+def test_what_git_ignores_is_left_alone_unless_named(worked_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (worked_in / ".gitignore").write_text("gen.cpp\n/out/\n")
+    git = ["git", "-C", str(worked_in)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "csrc"], check=True)
+    monkeypatch.setenv("GIT_DIR", "/nowhere")  # as within a hook of another repository
+    assert found(worked_in) == ["csrc/a.cpp", "csrc/build/b.cpp"]  # what is tracked is source, whatever its name
+    assert found(worked_in, "csrc") == ["csrc/a.cpp", "csrc/build/b.cpp"]
+    assert found(worked_in, "out") == ["out/c.cpp"]
+    assert found(worked_in, "csrc", "gen.cpp") == ["csrc/gen.cpp"]
+
+
+def test_a_repository_cannot_have_a_program_started(worked_in: Path) -> None:
+    program = worked_in / "program"
+    program.write_text(f"#!/bin/sh\ntouch {worked_in}/started\n")
+    program.chmod(0o755)
+    git = ["git", "-C", str(worked_in)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "config", "core.fsmonitor", str(program)], check=True)
+    assert found(worked_in)
+    assert not (worked_in / "started").exists()

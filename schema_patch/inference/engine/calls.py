@@ -115,6 +115,9 @@ class Calls:
     def launched(self, call: Named) -> Value | None:
         """What runs what it is given, as `cudaLaunchKernel(f, …)`; None where it is no such function."""
         launch, items, values, node = self.frame.models.launches.get(call.name), call.items, call.values, call.node
+        if call.name == "apply" and call.qualifiers == ("std",) and len(values) == 2:
+            parts = self.state.elements(values[1])
+            return self.calling.call_value(values[0], [], parts, node, parts) if parts else None
         if not launch or len(values) <= launch.callee:
             return None
         first = min(launch.first, len(values) - 1)

@@ -25,7 +25,8 @@ ALGORITHMS = frozenset("fill fill_n copy copy_n copy_if transform uninitialized_
 POLICY = re.compile(r"\b(?:thrust::(?:cuda|hip|device|host|seq)\b(?!_)|execution::|par\b|\w*policy)", re.IGNORECASE)
 SWAPS = frozenset({"atomicCAS", "atomicCAS_system", "atomicCAS_block"})
 CONTAINERS = frozenset(
-    "vector array tuple pair optional initializer_list map make_tuple make_pair tie ArrayRef TensorList".split()
+    "vector array tuple pair optional initializer_list map make_tuple make_pair tie tuple_cat ArrayRef "
+    "TensorList".split()
 )
 
 
@@ -114,6 +115,8 @@ class Library:
         values, name = call.values, call.name
         if name == "vector" and len(values) == 2 and all(values):
             return self.objects.copy_of_range(values)
+        if name == "tuple_cat":
+            values = [part for value in values for part in self.state.elements(value) or [value]]
         if name in CONTAINERS:
             return self.objects.listed(values)
         texts = self.frame.template_arguments(call.node.child_by_field_name("function")) if name == "get" else []

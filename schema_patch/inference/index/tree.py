@@ -24,7 +24,7 @@ from schema_patch.model import ToolError
 
 from .scan import FileIndex, scan
 
-LARGEST = 4_000_000  # bytes of a file; what is larger is generated data
+LARGEST = 64_000_000  # bytes of a file; what is larger is no source that a compiler takes
 Step = Callable[[str], None]
 
 

@@ -1,0 +1,68 @@
+"""Calls of `def` and `impl` on library objects that no block hands in: members, globals, behind pointers.
+
+Knows how such objects are declared and made, and what is called on them; what the calls say is read elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from schema_patch.model import Span
+
+SCHEMA_CALL = rb'def\s*\(\s*"(?:\w+::)?[\w.]+\('  # of whatever object: no other library's `def` is given a schema
+MAY_BE = rb"\bLibrary\s*(?:[&*>]|\w+\s*[({;=])|\bLibrary::(?:DEF|FRAGMENT|IMPL)|" + SCHEMA_CALL
+_OBJECT = re.compile(rb"\bLibrary\b[\s*&>]*\b(\w+)\s*[;({=,)]|\b(\w+)\s*=[^;=]*\bLibrary\s*>?\s*[({]")
+_CALL = re.compile(rb"(?:\.|->)\s*(def|impl)\s*\(")
+_SCHEMA = re.compile(SCHEMA_CALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCall:
+    """One call: of which method, with what, on an object that was made for this namespace."""
+
+    method: str
+    arguments: Node
+    namespace: str | None
+
+
+def calls(source: bytes, root: Node, elsewhere: Sequence[Span]) -> Iterator[ObjectCall]:
+    """The calls outside the spans that are read `elsewhere`, in file order."""
+    objects = {match[1] or match[2] for match in _OBJECT.finditer(source)}
+    for match in _CALL.finditer(source):
+        at = match.start(1)
+        if any(span.start <= at < span.end for span in elsewhere):
+            continue
+        method = root.descendant_for_byte_range(at, match.end(1))
+        function = method.parent if method is not None else None
+        call = function.parent if function is not None and function.type == "field_expression" else None
+        arguments = call.child_by_field_name("arguments") if call is not None else None
+        if function is None or arguments is None:
+            continue
+        name = receiver(function, source)
+        if _SCHEMA.match(source, at):
+            objects.add(name)
+        if name in objects:
+            yield ObjectCall(match[1].decode(), arguments, _namespace(source, name))
+
+
+def receiver(function: Node, source: bytes) -> bytes:
+    """The name of the object at the start of `m.def(...).def(...)`; of `this->m` that of the member."""
+    node = function.child_by_field_name("argument")
+    while node is not None and node.type == "call_expression":
+        called = node.child_by_field_name("function")
+        inner = called.child_by_field_name("argument") if called is not None else None
+        node = inner or called
+    member = node.child_by_field_name("field") if node is not None else None
+    found = member or node
+    return source[found.start_byte : found.end_byte] if found is not None else b""
+
+
+def _namespace(source: bytes, name: bytes) -> str | None:
+    """The namespace that an object was made with, where this file says so."""
+    made = rb"\b" + re.escape(name) + rb'\b[^;{}]{0,200}?\b(?:DEF|FRAGMENT|IMPL)\s*,\s*"(\w+)"'
+    found = re.search(made, source)
+    return found[1].decode() if found else None

@@ -13,7 +13,7 @@
 #   make test-registrations  what is read of 400 libraries of our own, against torch's registry; takes an hour
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
-#   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes
+#   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes, and no torch
 #   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
 #   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
 #   make mutants              wrong references put to the judge of `check`, all operators; takes minutes
@@ -47,8 +47,10 @@ test: $(VENV)/.test
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile
 	$(MAKE) lint
 
-soak-simulation: $(VENV)/.test
-	$(PY) tests/soak/bursts.py 4000
+soak-simulation:
+	$(PYTHON) -m venv .venv-soak
+	.venv-soak/bin/pip install --quiet ./esimd_soak
+	.venv-soak/bin/python tests/soak/bursts.py 4000
 
 test-vllm: $(VENV)/.test
 	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
@@ -124,7 +126,7 @@ lint: $(VENV)/.test
 	$(VENV)/bin/lint-imports
 
 clean:
-	rm -rf $(VENV) .venv-torch-* build dist *.egg-info esimd_soak/*.egg-info esimd_ops/*.so schema_patch/built.json
+	rm -rf $(VENV) .venv-torch-* .venv-soak build dist *.egg-info esimd_soak/*.egg-info esimd_ops/*.so schema_patch/built.json
 
 # torch first and alone, so that no other requirement chooses its build. --no-compile: most of it is never imported.
 $(VENV)/.torch:

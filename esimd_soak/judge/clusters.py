@@ -7,20 +7,24 @@ where generations may not. Everything random has a fixed seed: the same data giv
 The interval is that of Korn and Graubard (Survey Methodology 24, 1998, 193-201): the exact binomial interval of
 Clopper and Pearson at an effective number of generations, which is the real one over the design effect (the variance
 of the rate between blocks over the binomial one, never below 1), reduced by the degrees of freedom that the blocks
-leave. The test of two arms is a permutation test over blocks (Pitman, JRSS Supplement 4, 1937; blocks of dependent data
+leave: as many as a variance of their kurtosis has (Satterthwaite, Biometrics Bulletin 2, 1946; O'Neill, The American
+Statistician 68, 2014), since the variance of a few bursts is hardly known. Its upper limit allows for one event more
+than was seen; here that is one *burst* more, of a weight that the bursts seen do not exclude, as in the interval for
+weighted Poisson counts of Fay and Feuer (Statistics in Medicine 16, 1997). Where none was seen it is `LONGEST`.
+
+The test of two arms is a permutation test over blocks (Pitman, JRSS Supplement 4, 1937; blocks of dependent data
 as the units: Künsch, Annals of Statistics 17, 1989): where arms are alike, every deal of the blocks is as likely as the
-one seen. The interval of a difference is squared and added from those of the arms (MOVER: Zou and Donner, Statistics in
-Medicine 27, 2008, which generalizes Newcombe's method 10).
+one seen. The intervals of difference and of ratio are squared and added from those of the arms, plain and in logarithms
+(MOVER: Zou and Donner, Statistics in Medicine 27, 2008, which generalizes Newcombe's method 10).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from . import stats
 from .stats import NORMAL, Interval
 
 if TYPE_CHECKING:
@@ -29,8 +33,10 @@ if TYPE_CHECKING:
 
 BLOCKS = 40
 """Of an arm. More, and bursts cross their edges; fewer, and the variance between them is a guess."""
-SHORTEST, FEWEST = 5, 8
-"""Generations in a block: an arm of fewer than 200 has fewer blocks, one of fewer than 40 shorter ones."""
+LONGEST = 16
+"""Events in a burst, supposed of one that may come while too few were seen to say how long they are."""
+SHORTEST, FEWEST = 8 * LONGEST, 8
+"""Generations in a block, so that few bursts cross an edge; a shorter arm has fewer blocks, but not below `FEWEST`."""
 DEALS = 9999
 AT_ONCE = 1000
 """Blocks, above which the keys of all deals would take much memory."""
@@ -86,19 +92,51 @@ def join(parts: Sequence[Blocks]) -> Blocks:
     return Blocks(np.concatenate([part.events for part in parts]), np.concatenate([part.sizes for part in parts]))
 
 
-def spread(blocks: Blocks, confidence: float = 0.95) -> Spread:
-    """The Korn-Graubard interval. Without an event it is the exact one: of bursts never seen, nothing is known."""
-    from scipy.special import stdtrit
+def spread(blocks: Blocks, confidence: float = 0.95, longest: float = LONGEST) -> Spread:
+    """The interval of a rate. `longest`: events in a burst, of which too few were seen to exclude it."""
+    from scipy.special import betaincinv
 
     events, n, number = int(blocks.events.sum()), int(blocks.sizes.sum()), len(blocks.sizes)
-    exact = stats.clopper_pearson(events, n, confidence)
-    if not 0 < events < n or number < 2:
-        return Spread(exact, 1.0, number)
-    effect = design_effect(blocks)
-    wanted = 0.5 + confidence / 2
-    fewer = (NORMAL.inv_cdf(wanted) / float(stdtrit(number - 1, wanted))) ** 2
-    effective = n / effect * fewer
-    return Spread(_exact(events / n * effective, effective, confidence), effect, number)
+    if 2 * events > n:  # bursts of what is rare
+        found = spread(Blocks(blocks.sizes - blocks.events, blocks.sizes), confidence, longest)
+        return Spread(Interval(1 - found.interval.high, 1 - found.interval.low), found.effect, number)
+    effect, tail = design_effect(blocks), (1 - confidence) / 2
+    most = number - 1
+    shrunk = _shrinkage(most if effect == 1 else min(most, _freedom(blocks)), 1 - tail) / effect
+    seen = events * shrunk
+    low = float(betaincinv(seen, n * shrunk - seen + 1, tail)) if events else 0.0
+    weight = _next_burst(seen, effect, longest, tail)
+    # Of seen bursts and that one: effective number of events, k²/variance as in Kish, and of generations.
+    allowed, variance = events + weight, events / shrunk + weight**2
+    k, of = allowed**2 / variance, n * allowed / variance
+    high = float(betaincinv(k, of - k + 1, 1 - tail)) if k < of + 1 else 1.0
+    return Spread(Interval(low, high), effect, number)
+
+
+def _next_burst(seen: float, effect: float, longest: float, tail: float) -> float:
+    """Events in a burst that may come: the upper limit of the mean of exponential lengths, after `seen` of them."""
+    from scipy.special import gammaincinv
+
+    most, likely = max(longest, effect), float(gammaincinv(seen, tail)) if seen else 0.0
+    return most if most * likely <= effect * seen else effect * seen / likely
+
+
+def _shrinkage(freedom: float, wanted: float) -> float:
+    """(z / t)²: what is left of a number of events where the variance has these degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float((NORMAL.inv_cdf(wanted) / stdtrit(freedom, wanted)) ** 2) if freedom else 1.0
+
+
+def _freedom(blocks: Blocks) -> float:
+    """Degrees of freedom of the variance between blocks, by its kurtosis."""
+    squares = _residuals(blocks) ** 2
+    return float(2 / max((squares**2).sum() / squares.sum() ** 2 - 1 / len(squares), 1e-9))
+
+
+def _residuals(blocks: Blocks) -> NDArray[np.float64]:
+    """Events in each block beyond what the rate gives: the linearized ratio estimator."""
+    return blocks.events - blocks.events.sum() / blocks.sizes.sum() * blocks.sizes  # type: ignore[no-any-return]
 
 
 def design_effect(blocks: Blocks) -> float:
@@ -107,18 +145,8 @@ def design_effect(blocks: Blocks) -> float:
     rate = events / n
     if number < 2 or not 0 < rate < 1:
         return 1.0
-    residual = blocks.events - rate * blocks.sizes  # the linearized ratio estimator
-    variance = number / (number - 1) * float((residual**2).sum()) / n**2
+    variance = number / (number - 1) * float((_residuals(blocks) ** 2).sum()) / n**2
     return max(1.0, variance / (rate * (1 - rate) / n))
-
-
-def _exact(k: float, n: float, confidence: float) -> Interval:
-    """Clopper-Pearson for numbers that need not be whole."""
-    from scipy.special import betaincinv
-
-    tail = (1 - confidence) / 2
-    low = float(betaincinv(k, n - k + 1, tail)) if k > 0 else 0.0
-    return Interval(low, float(betaincinv(k + 1, n - k, 1 - tail)))
 
 
 def contrast(a: dict[str, Any], b: dict[str, Any], confidence: float = 0.95, seed: int = 0) -> Contrast:
@@ -131,27 +159,32 @@ def contrast(a: dict[str, Any], b: dict[str, Any], confidence: float = 0.95, see
     whole_a, whole_b = (arm if strata != [""] else {"": _chain(arm)} for arm in (a, b))
     pairs = [_pair(whole_a[name], whole_b[name]) for name in strata]
     joined_a, joined_b = join([x for x, _ in pairs]), join([y for _, y in pairs])
-    sa, sb = spread(joined_a, confidence), spread(joined_b, confidence)
-    sa, sb = _alike(sa, joined_a, sb, confidence), _alike(sb, joined_b, sa, confidence)
-    k1, n1, k2, n2 = (int(x.sum()) for x in (joined_a.events, joined_a.sizes, joined_b.events, joined_b.sizes))
-    ra, rb = k1 / n1, k2 / n2
-    difference = Interval(
-        rb - ra - math.hypot(rb - sb.interval.low, sa.interval.high - ra),
-        rb - ra + math.hypot(sb.interval.high - rb, ra - sa.interval.low),
-    )
+    sa, sb = (_spread_beside(x, y, confidence) for x, y in ((joined_a, joined_b), (joined_b, joined_a)))
+    ra, rb = (float(x.events.sum() / x.sizes.sum()) for x in (joined_a, joined_b))
+    difference = _mover((rb, *_bounds(sb)), (ra, *_bounds(sa)))
     ratio = None
-    if k1 and k2:
-        root = math.sqrt(sa.effect * (1 / k1 - 1 / n1) + sb.effect * (1 / k2 - 1 / n2))
-        half = NORMAL.inv_cdf(0.5 + confidence / 2) * root
-        ratio = Interval(rb / ra * math.exp(-half), rb / ra * math.exp(half))
-    return Contrast(_deal(pairs, seed), sa.blocks + sb.blocks, difference, ratio, max(sa.effect, sb.effect))
+    if ra and rb:
+        logs = ([math.log(x) if x else -math.inf for x in (r, *_bounds(s))] for r, s in ((rb, sb), (ra, sa)))
+        ratio = Interval(*map(math.exp, _mover(*logs)))
+    return Contrast(_deal(pairs, seed), sa.blocks + sb.blocks, Interval(*difference), ratio, max(sa.effect, sb.effect))
 
 
-def _alike(one: Spread, blocks: Blocks, other: Spread, confidence: float) -> Spread:
+def _spread_beside(one: Blocks, other: Blocks, confidence: float) -> Spread:
     """An arm without an event has no bursts to measure: it is taken to burst like the other."""
-    if blocks.events.any():
-        return one
-    return Spread(_exact(0.0, float(blocks.sizes.sum()) / other.effect, confidence), other.effect, one.blocks)
+    if one.events.any() or not other.events.any():
+        return spread(one, confidence)
+    effect = design_effect(other)
+    return replace(spread(one, confidence, effect), effect=effect)
+
+
+def _bounds(found: Spread) -> tuple[float, float]:
+    return found.interval.low, found.interval.high
+
+
+def _mover(one: Iterable[float], other: Iterable[float]) -> tuple[float, float]:
+    """The limits of `one` minus `other`, each a value with its limits."""
+    (b, b_low, b_high), (a, a_low, a_high) = one, other
+    return b - a - math.hypot(b - b_low, a_high - a), b - a + math.hypot(b_high - b, a - a_low)
 
 
 def _chain(arm: dict[str, Any]) -> Any:

@@ -20,8 +20,6 @@ from .stats import Clustering, Interval
 
 BINS = 60
 POINTS = 2000  # of a curve; a page of a million would not open
-SUPPOSED = 8
-"""Collapses in a burst, supposed where none was seen to say how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +47,11 @@ class Rate:
         return self.spread.interval if self.spread else self.exact
 
     def words(self) -> str:
-        """`0 in 7,296: below 0.041 % at 95 %, one-sided; two-sided 0.0505 %`"""
+        """`0 in 7,296: below 0.041 % at 95 %, one-sided; two-sided 0.0505 %; were they to come in bursts …`"""
         counts = f"{self.events:,} in {self.generations:,}"
         if self.events == 0:
             below = f"below {percent(self.below)} at 95 %, one-sided; two-sided {percent(self.exact.high, 3)}"
-            bursts = f"; were they to come in bursts of {SUPPOSED}: {percent(min(1.0, SUPPOSED * self.below))}"
+            bursts = f"; were they to come in bursts of {clusters.LONGEST}: {percent(self.interval.high, 3)}"
             return f"{counts}: {below}{bursts if self.spread else ''}"
         how = f"by {self.spread.blocks} blocks" if self.spread else "exact"
         bounds = f"95 % {percent(self.interval.low)} to {percent(self.interval.high)} ({how})"

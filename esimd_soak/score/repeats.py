@@ -100,15 +100,21 @@ def _same(text: str, a: int, b: int) -> int:
 def agreement(text: str, longest: int) -> tuple[float, int]:
     """(share, period): the largest share of characters that equal the one a period before, for periods to `longest`.
 
-    Compares low bytes as one long number: unlike characters agree by chance once in 256.
+    Compares low bytes, for all periods at once: unlike characters agree by chance once in 256.
     """
-    data = text.encode("utf-32-le", "replace")[::4]
-    number, best = int.from_bytes(data, "little"), (0.0, 0)
-    for period in range(1, min(longest, len(data) // 2) + 1):
-        left = len(data) - period
-        equal = ((number >> (8 * period)) ^ (number & ((1 << (8 * left)) - 1))).to_bytes(left, "little").count(0)
-        if equal / left > best[0] + 0.02:  # a multiple of a period agrees as well
-            best = (equal / left, period)
+    import numpy as np
+
+    data = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint8)[::4].astype(np.int16)
+    periods = np.arange(1, min(longest, len(data) // 2) + 1)
+    if not len(periods):
+        return 0.0, 0
+    beyond = np.concatenate((data[1:], np.full(len(periods), -1, np.int16)))
+    later = np.lib.stride_tricks.sliding_window_view(beyond, len(data))
+    shares = (later == data).sum(axis=1) / (len(data) - periods)
+    best = (0.0, 0)
+    for share, period in zip(shares.tolist(), periods.tolist(), strict=True):
+        if share > best[0] + 0.02:  # a multiple of a period agrees as well
+            best = (share, period)
     return best
 
 

@@ -1,5 +1,4 @@
-"""Probes operators, a fresh process for each, and makes a Report of what was seen. Imports no torch.
-"""
+"""Probes operators, a fresh process for each, and makes a Report of what was seen. Imports no torch."""
 
 from __future__ import annotations
 

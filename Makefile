@@ -14,6 +14,7 @@
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes, and no torch
+#   make test-pythons         the kit without torch under Python 3.10 to 3.13, each in a clean environment
 #   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
 #   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
 #   make mutants              wrong references put to the judge of `check`, all operators; takes minutes
@@ -37,7 +38,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-vllm test-wheels bench fuzz mutants lint \
+.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-pythons test-vllm test-wheels bench fuzz mutants lint \
   clean audit-corpus upstream-bugs esimd-e2e
 
 run: $(VENV)/.kit
@@ -71,6 +72,9 @@ test-torch:
 	.venv-torch-$(TORCH)/bin/pip install --quiet $(TORCH_WORDS) numpy hypothesis "setuptools>=77" wheel pytest pytest-timeout
 	ESIMD_OPS_BUILD=none .venv-torch-$(TORCH)/bin/pip install --quiet --no-build-isolation .
 	.venv-torch-$(TORCH)/bin/python -m pytest tests/guard tests/probe
+
+test-pythons:
+	$(PYTHON) tests/pythons.py $(PYTHONS)
 
 ocloc: $(VENV)/.kit
 	$(PY) -m schema_patch.build.driver.fetch

@@ -24,6 +24,7 @@ enum { kAccessor, kValue, kSampler, kPointer };  // kernel_param_kind_t
 
 struct Launch {
   int dimensions = 0;
+  bool complete = false;
   Sizes<3> global{}, local{};
   std::string arguments;
 };
@@ -54,12 +55,9 @@ void write(const char* line) {
   std::fflush(file);
 }
 
-void range(int dimensions, const size_t* global, const size_t* local) {
-  now.dimensions = dimensions;
-  for (int i = 0; i < dimensions; ++i) now.global.value[i] = global[i], now.local.value[i] = local ? local[i] : 1;
-}
-
+// Range and arguments come in either order; a launch is known when both have.
 void launched() {
+  if (!now.dimensions || !now.complete) return;
   size_t groups[3] = {1, 1, 1}, locals[3] = {1, 1, 1};
   for (int i = 0; i < now.dimensions; ++i) {  // the last dimension last, as everywhere in SYCL
     locals[3 - now.dimensions + i] = now.local.value[i];
@@ -70,6 +68,17 @@ void launched() {
                 groups[1], groups[2], locals[0], locals[1], locals[2]);
   write((sizes + now.arguments + "]}").c_str());
   now = {};
+}
+
+void range(int dimensions, const size_t* global, const size_t* local) {
+  now.dimensions = dimensions;
+  for (int i = 0; i < dimensions; ++i) now.global.value[i] = global[i], now.local.value[i] = local ? local[i] : 1;
+  launched();
+}
+
+void all_arguments() {
+  now.complete = true;
+  launched();
 }
 
 }  // namespace
@@ -105,6 +114,12 @@ void argument(void* self, int kind, void* data, int size, int index) {
                                                                                                index);
 }
 
+void last_argument(void* self) asm("_ZN4sycl3_V17handler18extractArgsAndReqsEv");
+void last_argument(void* self) {
+  all_arguments();
+  next<decltype(last_argument)>("_ZN4sycl3_V17handler18extractArgsAndReqsEv")(self);
+}
+
 // A kernel that is an object: its arguments lie in it where the integration header says.
 void object(void* self, void* data, int count, Parameter (*parameter)(int), bool esimd, bool special)
     asm("_ZN4sycl3_V17handler13setKernelInfoEPviPFNS0_6detail19kernel_param_desc_tEiEbb");
@@ -113,6 +128,7 @@ void object(void* self, void* data, int count, Parameter (*parameter)(int), bool
     const Parameter found = parameter(i);
     add(found.kind, static_cast<char*>(data) + found.offset, found.info);
   }
+  all_arguments();
   next<decltype(object)>("_ZN4sycl3_V17handler13setKernelInfoEPviPFNS0_6detail19kernel_param_desc_tEiEbb")(
       self, data, count, parameter, esimd, special);
 }
@@ -120,7 +136,6 @@ void object(void* self, void* data, int count, Parameter (*parameter)(int), bool
 void type(void* self, int kind) asm("_ZN4sycl3_V17handler7setTypeENS0_6detail6CGTypeE");
 void type(void* self, int kind) {
   constexpr int kNone = 0, kKernel = 1;
-  if (kind == kKernel) launched();
   if (kind == kKernel && std::getenv("LAUNCHES_ONLY")) kind = kNone;
   next<decltype(type)>("_ZN4sycl3_V17handler7setTypeENS0_6detail6CGTypeE")(self, kind);
 }
@@ -141,7 +156,7 @@ void launch(const Launch& launch) {
   for (int i = 0; i < 3; ++i) now.local.value[i] = launch.locals[i], now.global.value[i] = launch.groups[i] * launch.locals[i];
   now.dimensions = 3;
   add(kValue, launch.kernel, launch.kernel_bytes);
-  launched();
+  all_arguments();
   if (!std::getenv("LAUNCHES_ONLY"))
     next<void(const Launch&)>("_ZN10esimd_host6launchERKNS_6LaunchE", "libesimd_host.so")(launch);
 }

@@ -6,15 +6,15 @@ proved is taken to be as declared: unknown is never a defect. Codes of its own:
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
+from schema_patch.inference.index.store import Store
 from schema_patch.inference.operators import ImplementedOperator
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import annotate, rules, table
@@ -67,13 +67,13 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     result = Audit()
     found = list(_files(paths, result.errors))
     step.expect(len(found))
-    store = tree.Store("\n".join(map(os.path.abspath, paths)), cached)
+    store = Store("\n".join(map(os.path.abspath, paths)), cached)
     whole = tree.read(found, store, step)
     index = Index(file.index for file in whole.files)
     python = audit_python.gather(paths, step)
     every = work.operators_of(whole, index, audit_python.without_function(python))
     step.expect(len(every))
-    inferred = remembered(store, whole, every, index, step)
+    inferred = work.again(every, index, whole, store, step)
     rows = [judge(operator, what) for operator, what in zip(every, inferred, strict=True)]
     # A schema that stands in Python is judged among those, by what C++ does.
     result.rows = [row for row in rows if row.operator.location.path not in python.data]
@@ -108,24 +108,6 @@ def writes_of(rows: Iterable[Row]) -> dict[str, tuple[int, ...]]:
         name = f"{row.operator.namespace}::{schema.name.rpartition('::')[2]}"
         if row.judgement.verdict is not Verdict.UNKNOWN or written:
             found[name] = places
-    return found
-
-
-def remembered(
-    store: tree.Store,
-    whole: tree.Tree,
-    operators: Sequence[ImplementedOperator],
-    index: Index,
-    step: Callable[[str], None],
-) -> list[Inferred]:
-    """What is inferred depends on the bytes of the tree alone, so that the same bytes give the same answer."""
-    others = "".join(operator.schema.text for operator in operators)  # those of Python are not in the digest
-    key = f"result {whole.digest} {hashlib.blake2b(others.encode(), digest_size=8).hexdigest()}"
-    known = store.known.get(key)
-    if isinstance(known, list) and len(known) == len(operators):
-        return known
-    found = work.infer(operators, index, step)
-    store.remember(key, found)
     return found
 
 

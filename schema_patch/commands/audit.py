@@ -11,6 +11,7 @@ import click
 
 from schema_patch.commands.console import Reporting, progress, reported, show_errors
 from schema_patch.model import Report, ToolError, Verdict
+from schema_patch.report.text import one_line
 from schema_patch.schemas.selection import Selection, namespace_of
 
 from .help import examples
@@ -96,7 +97,8 @@ def _against(report: Report, baseline: str) -> Report:
         raise ToolError(f"cannot read the baseline: {error.strerror}", baseline) from error
     kept, gone = suppress.new(report.findings, data, baseline)
     for entry in gone:
-        click.echo(f"{baseline}: {entry.code} {entry.op} in {entry.path} is found no more: take it out", err=True)
+        told = f"{baseline}: {entry.code} {entry.op} in {entry.path} is found no more: take it out"
+        click.echo(one_line(told), err=True)
     click.echo(f"{len(report.findings) - len(kept)} findings accepted by {baseline}", err=True)
     return replace(report, findings=tuple(kept))
 
@@ -107,4 +109,5 @@ def _unknown(result: Audit) -> None:
     for row in result.rows:
         for answer in row.inferred.answers:
             if answer.kind is Kind.UNKNOWN:
-                click.echo(f"{row.operator.location}: unknown: {row.operator.op}: '{answer.name}' {answer.reason}")
+                told = f"unknown: {row.operator.op}: '{answer.name}' {answer.reason}"
+                click.echo(one_line(f"{row.operator.location}: {told}"))

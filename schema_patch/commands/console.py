@@ -116,7 +116,7 @@ def _text(report: Report, quiet: Collection[Verdict], summary: str) -> None:
 def _table(report: Report) -> None:
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from schema_patch.report import text as lines
 
@@ -126,7 +126,7 @@ def _table(report: Report) -> None:
         Verdict.OVER_DECLARED: "yellow",
         Verdict.WRONG: "red",
     }
-    table = Table("operator", "verdict", "why", header_style="bold")
+    table = Table(*(Column(name, overflow="fold") for name in ("operator", "verdict", "why")), header_style="bold")
     for row in lines.rows(report):
         table.add_row(escape(row.op), f"[{colours[row.verdict]}]{row.verdict.value}", escape(row.reason))
     if table.row_count:

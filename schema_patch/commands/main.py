@@ -14,6 +14,7 @@ import click
 
 from schema_patch.commands.console import FORMAT, OPS, Reporting, known_ops, progress, reported, show_errors
 from schema_patch.model import ToolError
+from schema_patch.report.text import one_line
 
 from . import audit, build, ending, serving, sources
 from .help import SETTINGS, Group, examples
@@ -120,7 +121,7 @@ def revert(paths: tuple[str, ...]) -> int:
         restored += found
         errors += failed
     for name in restored:
-        click.echo(f"reverted {name}")
+        click.echo(one_line(f"reverted {name}"))
     show_errors(errors)
     if not restored and not errors:
         click.echo("every file already holds its original bytes", err=True)

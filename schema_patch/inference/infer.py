@@ -9,7 +9,6 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 from schema_patch.cpp.registered import Implementation
 from schema_patch.schemas.grammar import Schema
@@ -36,6 +35,7 @@ from .domain.values import (
 from .engine.frame import BOXED
 from .engine.summaries import Summaries
 from .flattened import flattened
+from .index.asked import Definitions, number, packed, remembered
 from .index.index import Index
 from .index.scan import Function, arity, split, template_list
 from .index.syntax import read_parameters
@@ -78,20 +78,29 @@ class Inference:
     def __init__(self, index: Index, summaries: Summaries) -> None:
         self.index = index
         self.summaries = summaries
+        self.asked = index.asked
 
     def dispatch(self, found: Sequence[ImplementedOperator]) -> None:
         """Lets code that calls operators through torch's dispatcher find the kernels of these."""
         named: dict[str, list[ImplementedOperator]] = defaultdict(list)
         for operator in found:
-            named[f"{operator.namespace}::{operator.schema.op.partition('.')[0]}"].append(operator)
+            named[operator.full_name].append(operator)
+        self.named = Definitions(named, self.asked)
+        self.summaries.kernels = self.kernels
 
-        @cache
-        def kernels(name: str) -> list[Function]:
-            real = [(i, len(o.schema.args)) for o in named.get(name, ()) for i in o.implementations]
-            functions = [f for i, n in real if not NOT_REAL.search(i.key) for f in self.definitions(i, n)]
-            return list({function.key: function for function in functions}.values())
+    @remembered
+    def kernels(self, name: str) -> list[Function]:
+        """The functions behind an operator of this name."""
+        real = [(i, len(o.schema.args)) for o in self.named.get(name, ()) for i in o.implementations]
+        found = [f for i, n in real if not NOT_REAL.search(i.key) for f in self.definitions(i, n)]
+        return list({function.key: function for function in found}.values())
 
-        self.summaries.kernels = kernels
+    def told(self, operator: ImplementedOperator) -> tuple[Inferred, bytes]:
+        """What an operator does, and all that was looked up to tell: as long as none of it changes, it holds."""
+        with self.asked.apart() as names:
+            found = self.operator(operator.schema, operator.implementations)
+            names |= {implementation.location.path for implementation in operator.implementations}
+        return found, packed({*self.summaries.names(), *map(number, names)})
 
     def operator(self, schema: Schema, implementations: Iterable[Implementation]) -> Inferred:
         """What the operator of this schema does, over all its implementations."""

@@ -44,6 +44,11 @@ class ImplementedOperator:
     def op(self) -> str:
         return self.schema.op
 
+    @property
+    def full_name(self) -> str:
+        """As a call through torch's dispatcher gives it."""
+        return f"{self.namespace}::{self.schema.op.partition('.')[0]}"
+
 
 @dataclass(frozen=True, slots=True)
 class Defined:

@@ -1,19 +1,22 @@
-"""The inference over all operators of a tree, shared between processes. Knows the other rooms; judges nothing."""
+"""The inference over all operators of a tree, shared between processes and with earlier runs. Judges nothing."""
 
 from __future__ import annotations
 
 import gc
+import hashlib
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from schema_patch.schemas.inferred import Inferred
 
 from . import operators, unwritten
 from .domain import models
 from .engine.summaries import Summaries
+from .index.asked import number, touches
 from .index.index import Index
 from .index.mask import Macro
+from .index.store import Kept, ReadFile, Store
 from .index.tree import Tree, processes
 from .infer import Inference
 from .operators import ImplementedOperator
@@ -47,12 +50,62 @@ def inference_of(index: Index) -> Inference:
 
 
 def infer(found: Sequence[ImplementedOperator], index: Index, step: Step = lambda _: None) -> list[Inferred]:
-    """What each operator does, in order. Operators of one file share a process, and what was learnt of its callees."""
+    """What each operator does, in order."""
+    return [inferred for inferred, _ in told(found, index, range(len(found)), step).values()]
+
+
+def again(
+    found: Sequence[ImplementedOperator], index: Index, tree: Tree, store: Store, step: Step = lambda _: None
+) -> list[Inferred]:
+    """The same. What an earlier run told of an operator holds as long as nothing that it looked up has changed."""
+    files = {file.index.path: file for file in tree.files}
+    keys = [key_of(operator) for operator in found]
+    registered = (key.partition(" ")[0] for key in store.kept.results.keys() ^ set(keys))
+    changed = frozenset(map(number, (*changes(store.kept.files, files), *registered)))
+    known = {key: kept for key, kept in store.kept.results.items() if not touches(kept[1], changed)}
+    missing = [n for n, key in enumerate(keys) if key not in known]
+    new = told(found, index, missing, step)
+    results = {key: new[n] if n in new else known[key] for n, key in enumerate(keys)}
+    if files != store.kept.files or results.keys() != store.kept.results.keys():
+        store.save(Kept(files, results))
+    return [results[key][0] for key in keys]
+
+
+def changes(before: Mapping[str, ReadFile], after: Mapping[str, ReadFile]) -> Iterator[str]:
+    """The names that stand for something else than they did: all that changed files define, and their paths."""
+    for path in {*before, *after}:
+        old, new = before.get(path), after.get(path)
+        if old is None or new is None or old.digest != new.digest:
+            yield path
+            yield from (name for file in (old, new) if file for name in names(file))
+
+
+def names(file: ReadFile) -> Iterator[str]:
+    """Everything that a file gives a meaning to."""
+    index = file.index
+    for items in (index.functions, index.classes, index.macros):
+        yield from (item.name for item in items)
+    for pairs in (index.prototypes, index.aliases, index.stubs):
+        yield from (name for name, _ in pairs)
+
+
+def key_of(operator: ImplementedOperator) -> str:
+    """An operator's name, and a digest of how it is registered."""
+    text = repr((operator.schema.text, operator.implementations))
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return f"{operator.full_name} {digest}"
+
+
+def told(
+    found: Sequence[ImplementedOperator], index: Index, wanted: Sequence[int], step: Step
+) -> dict[int, tuple[Inferred, bytes]]:
+    """What operators do, by their place, with the names that were looked up. Operators of one file share a process, and
+    what was learnt of its callees."""
     inference = inference_of(index)
     inference.dispatch(found)
-    groups = _groups(found, processes() * 4)
-    results: dict[int, Inferred] = {}
-    if len(found) < 8 or processes() == 1:
+    groups = _groups(found, wanted, processes() * 4)
+    results: dict[int, tuple[Inferred, bytes]] = {}
+    if len(wanted) < 8 or processes() == 1:
         for group in groups:
             results |= _group(inference, found, group)
     else:
@@ -60,32 +113,34 @@ def infer(found: Sequence[ImplementedOperator], index: Index, step: Step = lambd
         try:
             with multiprocessing.get_context("fork").Pool(processes(), gc.disable) as pool:
                 for part in pool.imap_unordered(_forked, groups):
-                    for number in part:
-                        step(found[number].op)
+                    for place in part:
+                        step(found[place].op)
                     results |= part
         finally:
             _shared.pop()
-    return [results[number] for number in range(len(found))]
+    return {place: results[place] for place in wanted}
 
 
-def _groups(found: Sequence[ImplementedOperator], count: int) -> list[list[int]]:
+def _groups(found: Sequence[ImplementedOperator], wanted: Sequence[int], count: int) -> list[list[int]]:
     """The operators in groups, in an order in which each process mostly takes neighbours: they share callees."""
-    order = sorted(range(len(found)), key=lambda n: (found[n].location.path, n))
+    order = sorted(wanted, key=lambda n: (found[n].location.path, n))
     size = max(1, -(-len(order) // count))
     groups = [order[start : start + size] for start in range(0, len(order), size)]
     part = -(-len(groups) // processes())
     return [group for first in range(part) for group in groups[first::part]]
 
 
-def _group(inference: Inference, found: Sequence[ImplementedOperator], group: Sequence[int]) -> dict[int, Inferred]:
+def _group(
+    inference: Inference, found: Sequence[ImplementedOperator], group: Sequence[int]
+) -> dict[int, tuple[Inferred, bytes]]:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION))
     try:
-        return {n: inference.operator(found[n].schema, found[n].implementations) for n in group}
+        return {place: inference.told(found[place]) for place in group}
     finally:
         sys.setrecursionlimit(limit)
 
 
-def _forked(group: list[int]) -> dict[int, Inferred]:
+def _forked(group: list[int]) -> dict[int, tuple[Inferred, bytes]]:
     inference, found = _shared[-1]
     return _group(inference, found, group)

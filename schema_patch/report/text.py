@@ -23,7 +23,12 @@ def text(report: Report) -> str:
 
 def finding_line(finding: Finding) -> str:
     op = f" {finding.op}:" if finding.op else ""
-    return f"{finding.location}: {finding.severity.value}: {finding.code}{op} {finding.message}"
+    return one_line(f"{finding.location}: {finding.severity.value}: {finding.code}{op} {finding.message}")
+
+
+def one_line(text: str) -> str:
+    """The text with escapes for what would break the line or move the cursor, which names of files may hold."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def page(code: str) -> str:
@@ -33,7 +38,7 @@ def page(code: str) -> str:
 
 def error_line(error: ToolError) -> str:
     where = f"{error.where}: " if error.where else ""
-    return f"{where}error: {error.message}"
+    return one_line(f"{where}error: {error.message}")
 
 
 def summary(report: Report) -> str:

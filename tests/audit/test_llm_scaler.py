@@ -10,6 +10,7 @@ import pytest
 from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
+from schema_patch.inference.index.store import Store
 from schema_patch.schemas import grammar, table
 from schema_patch.text import files
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.skipif(not CHECKOUT, reason="set LLM_SCALER to a checko
 
 def test_every_known_operator_writes_exactly_what_the_table_says() -> None:
     root = Path(CHECKOUT or "") / "vllm" / "custom-esimd-kernels-vllm"
-    whole = tree.read(list(files.find(str(root))), tree.Store("", on=False))
+    whole = tree.read(list(files.find(str(root))), Store("", on=False))
     index = Index(file.index for file in whole.files)
     operators = work.operators_of(whole, index)
     known = table.load()

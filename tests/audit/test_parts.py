@@ -43,6 +43,7 @@ from schema_patch.inference.engine.memory import Memory
 from schema_patch.inference.engine.types import Types
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
+from schema_patch.inference.index.store import Store
 from schema_patch.inference.index.syntax import parse
 
 FIRST, SECOND = parameter(0), parameter(1)
@@ -174,7 +175,7 @@ def test_too_many_effects_end_in_one_unknown_for_each_parameter_that_loses_some(
 
 def frame(folder: Path, code: str, name: str = "f") -> Frame:
     """A frame of the function `f` in this code; what it calls does nothing."""
-    whole = tree.read(trees.write(folder, op_cpp=trees.source(code)), tree.Store("", on=False))
+    whole = tree.read(trees.write(folder, op_cpp=trees.source(code)), Store("", on=False))
     index = Index(file.index for file in whole.files)
     return Frame(parse(index.functions[name][0], index), index, models.load(), lambda *_: Summary())
 

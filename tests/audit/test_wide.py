@@ -14,6 +14,7 @@ import wide
 from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
+from schema_patch.inference.index.store import Store
 
 LIMIT = "one of more than 48 places that meet"
 
@@ -84,7 +85,7 @@ void h(float* a, float* b, int n) { if (n) f(a, b, n - 1); else b[0] = 1; }
 
 @pytest.mark.parametrize("order", ["fgh", "hgf", "gfh"])
 def test_functions_that_call_each_other_are_told_alike_in_any_order(tmp_path: Path, order: str) -> None:
-    whole = tree.read(trees.write(tmp_path, op_cpp=trees.source(CIRCLE)), tree.Store("", on=False))
+    whole = tree.read(trees.write(tmp_path, op_cpp=trees.source(CIRCLE)), Store("", on=False))
     index = Index(file.index for file in whole.files)
     summaries = work.inference_of(index).summaries
     told = {name: set(summaries.of(index.functions[name][0]).effects) for name in order}

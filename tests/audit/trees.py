@@ -7,6 +7,7 @@ from pathlib import Path
 from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
+from schema_patch.inference.index.store import Store
 from schema_patch.schemas.inferred import Inferred
 
 REGISTRATION = """
@@ -36,7 +37,7 @@ def write(folder: Path, **files: str) -> list[str]:
 
 def infer(paths: list[str]) -> list[Inferred]:
     """What is inferred of every operator of these files."""
-    whole = tree.read(paths, tree.Store("", on=False))
+    whole = tree.read(paths, Store("", on=False))
     index = Index(file.index for file in whole.files)
     return work.infer(work.operators_of(whole, index), index)
 

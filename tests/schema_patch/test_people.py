@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,30 @@ def test_a_repository_cannot_have_a_program_started(worked_in: Path) -> None:
     subprocess.run([*git, "config", "core.fsmonitor", str(program)], check=True)
     assert found(worked_in)
     assert not (worked_in / "started").exists()
+
+
+def test_what_is_shown_of_a_file_name_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a\nb").mkdir()
+    (tmp_path / "a\nb" / "x\x1b[31m\u2028.cpp").write_text(SOURCE)
+    (tmp_path / "a\nb" / "cut\r.cpp").write_text("TORCH_LIBRARY(x, m) {")
+    for words in (["check"], ["audit", "--strict"], ["apply"], ["revert"]):
+        main.main([*words, str(tmp_path)])
+        shown = "".join(capfd.readouterr())
+        assert "a\\nb/x\\x1b[31m\\u2028.cpp" in shown
+        assert not {"\x1b", "\r", "\u2028"} & set(shown)
+        assert not [line for line in shown.splitlines() if line.startswith("b/")]
+
+
+def test_a_name_is_folded_and_not_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "an_operator_" + "with_a_long_name_" * 6
+    code = f'void f(at::Tensor& out) {{ out.zero_(); }}\nTORCH_LIBRARY(n, m) {{ m.def("{name}(Tensor out) -> ()", &f); }}\n'
+    (tmp_path / "a.cpp").write_text(code)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    main.main(["audit", str(tmp_path)])
+    table_lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert max(map(len, table_lines)) <= 80
+    assert "".join(line.split("│")[1].strip() for line in table_lines) == name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -9,6 +10,7 @@ from typing import TypeAlias
 from schema_patch.inference.domain.models import Models
 from schema_patch.inference.domain.summary import Summary
 from schema_patch.inference.domain.values import MIXED, NOTHING, Callee, Local, Parameter, Value
+from schema_patch.inference.index.asked import number
 from schema_patch.inference.index.constants import Constants
 from schema_patch.inference.index.index import Index
 from schema_patch.inference.index.scan import Function
@@ -46,10 +48,16 @@ class Summaries:
         self.open: dict[Key, int] = {}  # those being read, and how deep
         self.lowest: list[int] = []  # of each of them: the outermost of them that is called from it
         self.passing: dict[Key, _Passing] = {}  # those read within a circle that is still open
+        self.asked: dict[Key, set[int]] = defaultdict(set)  # the names that were looked up to read each, by number
+        self.called: dict[Key | None, set[Key]] = defaultdict(
+            set
+        )  # whose summaries were used for each; None: no function
+        self.reading: Key | None = None  # the function at hand
 
     def of(self, function: Function, constants: Constants = ()) -> Summary:
         """What calling the function does, its template parameters being what is known of them."""
         key = function.key, constants
+        self.called[self.reading].add(key)
         found = self.known.get(key)
         if found is not None:
             return found
@@ -59,8 +67,7 @@ class Summaries:
             return self._within(self.passing[key].summary, self.passing[key].low)
         depth = self.open[key] = len(self.open)
         self.lowest.append(depth)
-        body = parse(function, self.index)
-        made = read(Frame(body, self.index, self.models, self.of, self.kernels, dict(constants)))
+        made = self._read(key, function)
         del self.open[key]
         low = self.lowest.pop()
         if low < depth:
@@ -73,6 +80,24 @@ class Summaries:
         else:
             self.known |= {name: member.summary for name, member in circle.items()}
         return self.known.setdefault(key, made)
+
+    def _read(self, key: Key, function: Function) -> Summary:
+        outer, self.reading = self.reading, key
+        with self.index.asked.apart() as names:
+            body = parse(function, self.index)
+            made = read(Frame(body, self.index, self.models, self.of, self.kernels, dict(key[1])))
+        self.reading = outer
+        self.asked[key] |= {number(function.path), *map(number, names)}
+        return made
+
+    def names(self) -> set[int]:
+        """What was looked up for the summaries that were asked for outside of any function since the last call."""
+        todo, seen = self.called.pop(None, set()), set[Key]()
+        while todo:
+            key = todo.pop()
+            seen.add(key)
+            todo |= self.called[key] - seen
+        return set[int]().union(*(self.asked[key] for key in seen))
 
     def _within(self, summary: Summary, low: int) -> Summary:
         """A summary that depends on a function that is still being read."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from .asked import Asked, Definitions, remembered
 from .mask import Macro, mask
 from .scan import Class, FileIndex, Function, arity, split
 
@@ -39,31 +40,35 @@ class Index:
     """Lookups by name over the files of one tree."""
 
     def __init__(self, files: Iterable[FileIndex]) -> None:
-        self.functions: dict[str, list[Function]] = defaultdict(list)
-        self.members: dict[tuple[str, str], list[Function]] = defaultdict(list)  # of a class, or free in a namespace
+        functions: dict[str, list[Function]] = defaultdict(list)
+        classes: dict[str, list[Class]] = defaultdict(list)
+        prototypes: dict[str, list[str]] = defaultdict(list)
+        aliases: dict[str, str] = {}
+        stubs: dict[str, list[str]] = defaultdict(list)
+        macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
         self.by_path: dict[str, tuple[Function, ...]] = {}
-        self.classes: dict[str, list[Class]] = defaultdict(list)
-        self.prototypes: dict[str, list[str]] = defaultdict(list)
-        self.aliases: dict[str, str] = {}
-        self.stubs: dict[str, list[str]] = defaultdict(list)  # the kernels of a dispatch stub
-        self.macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
         for file in files:
             self.by_path[file.path] = file.functions
             for function in file.functions:
-                self.functions[function.name].append(function)
-                if function.scope:
-                    self.members[function.scope[-1], function.name].append(function)
+                functions[function.name].append(function)
             for kind in file.classes:
-                self.classes[kind.name].append(kind)
+                classes[kind.name].append(kind)
             for name, parameters in file.prototypes:
-                self.prototypes[name].append(parameters)
+                prototypes[name].append(parameters)
             for name, target in file.stubs:
-                self.stubs[name].append(target)
+                stubs[name].append(target)
             for name, target in file.aliases:
-                self.aliases.setdefault(name, target)
+                aliases.setdefault(name, target)
             for macro in file.macros:
                 plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
-                self.macros[macro.name].append((file.path, plain))
+                macros[macro.name].append((file.path, plain))
+        self.asked = Asked()
+        self.functions = Definitions(functions, self.asked)
+        self.classes = Definitions(classes, self.asked)
+        self.prototypes = Definitions(prototypes, self.asked)
+        self.aliases = Definitions(aliases, self.asked)
+        self.stubs = Definitions(stubs, self.asked)  # the kernels of a dispatch stub
+        self.macros = Definitions(macros, self.asked)
 
     @lru_cache(maxsize=2048)  # noqa: B019  lives as long as the process
     def text(self, path: str) -> FileText:
@@ -77,7 +82,7 @@ class Index:
         masked = self.text(function.path).masked
         return masked[function.head : function.parameters[0] - 1], masked[slice(*function.parameters)]
 
-    @lru_cache(maxsize=4096)  # noqa: B019
+    @remembered
     def table(self, name: str, path: str) -> tuple[str, ...]:
         """The functions that fill a global array of a file, `kernels[] = {f<1>, f<2>}`, by macros too."""
         text = self.text(path).masked
@@ -104,7 +109,7 @@ class Index:
         """The definitions that a call by this name with so many arguments may mean, nearest first; or none."""
         return self.resolved(name, qualifiers, count, at.scope, at.path, at.in_class) if name in self.functions else []
 
-    @lru_cache(maxsize=65536)  # noqa: B019
+    @remembered
     def resolved(
         self, name: str, qualifiers: tuple[str, ...], count: int, scope: tuple[str, ...], path: str, in_class: bool
     ) -> list[Function]:
@@ -137,14 +142,16 @@ class Index:
             for part, name in zip(scope, qualifiers, strict=True)
         )
 
+    @remembered
     def methods(self, kind: str, name: str, count: int, path: str) -> list[Function]:
         """The definitions of a method of a class or of its bases."""
         if name not in self.functions:
             return []
-        found = [f for f in self.members.get((kind, name), ()) if self.takes(f, count)]
-        if not found:
+        every = [f for f in self.functions[name] if f.scope and self.takes(f, count)]
+        found = [f for f in every if f.scope[-1] == kind]
+        if not found and every:
             family = self.family((kind,)) - {kind}
-            found = [f for f in self.functions[name] if f.scope and f.scope[-1] in family and self.takes(f, count)]
+            found = [f for f in every if f.scope[-1] in family]
         return nearest(found, path, lambda f: f.path)
 
     def takes(self, function: Function, count: int) -> bool:
@@ -153,7 +160,7 @@ class Index:
             return takes(function, count)
         return any(most == function.arity[1] and least <= count for least, most in self.declared(function.name))
 
-    @lru_cache(maxsize=65536)  # noqa: B019
+    @remembered
     def declared(self, name: str) -> tuple[tuple[int, int], ...]:
         """How many arguments each declaration of this name takes."""
         return tuple({arity(parameters) for parameters in self.prototypes.get(name, ())})
@@ -181,7 +188,7 @@ class Index:
         family = self.family((kind,)) - {kind}
         return [f for f in found if f.scope and f.scope[-1] in family]
 
-    @lru_cache(maxsize=4096)  # noqa: B019
+    @remembered
     def fields(self, kind: str, path: str) -> tuple[str, ...]:
         """The names of a class's fields, bases first, in order."""
         found = nearest(self.classes.get(kind, []), path, lambda c: c.path)

@@ -16,6 +16,7 @@
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes, and no torch
 #   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
 #   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
+#   make severe               `check` with every kind of check for every sample of every operator; takes minutes
 #   make mutants              wrong references put to the judge of `check`, all operators; takes minutes
 #   make lint                 style, types, import contracts
 
@@ -37,8 +38,8 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-vllm test-wheels bench fuzz mutants lint \
-  clean audit-corpus upstream-bugs esimd-e2e
+.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-vllm test-wheels bench fuzz mutants severe \
+  lint clean audit-corpus upstream-bugs esimd-e2e
 
 run: $(VENV)/.kit
 	@$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
@@ -118,6 +119,9 @@ fuzz: $(VENV)/.test
 
 mutants: $(VENV)/.test
 	$(PY) tests/ops/mutants.py
+
+severe: $(VENV)/.kit
+	$(PY) -m esimd_ops check --severe
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -17,6 +17,7 @@
 #   make test-pythons         the kit without torch under Python 3.10 to 3.13, each in a clean environment
 #   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
 #   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
+#   make severe               `check` with every kind of check for every sample of every operator; takes minutes
 #   make mutants              wrong references put to the judge of `check`, all operators; takes minutes
 #   make lint                 style, types, import contracts
 
@@ -38,7 +39,8 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-pythons test-vllm test-wheels bench fuzz mutants lint \
+.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-pythons test-vllm \
+  test-wheels bench fuzz mutants severe lint \
   clean audit-corpus upstream-bugs esimd-e2e
 
 run: $(VENV)/.kit
@@ -122,6 +124,9 @@ fuzz: $(VENV)/.test
 
 mutants: $(VENV)/.test
 	$(PY) tests/ops/mutants.py
+
+severe: $(VENV)/.kit
+	$(PY) -m esimd_ops check --severe
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -63,7 +63,7 @@ def host_build(
         include=include,
         jobs=jobs,
     )
-    with _progress() as step:
+    with progress() as step:
         step(f"building {tree}")
         built = build.build(plan)
     for name, words in built.failed.items():
@@ -155,7 +155,7 @@ def races(
         from esimd_ops.races import case
 
         order = case.order_of(replay, order)
-    with _progress() as step:
+    with progress() as step:
         outcome = work.run(order, step)
     report = work.report(order, outcome, Suppressions.read(suppress) if suppress else Suppressions(), strict=strict)
     if form == "text" and outcome.rows:
@@ -198,7 +198,7 @@ def _share(row: Any, name: str) -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
+def progress(doing: str = "") -> Iterator[Callable[[str], None]]:
     """Shows what is at hand on a terminal; elsewhere nothing."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -206,4 +206,4 @@ def _progress() -> Iterator[Callable[[str], None]]:
     from rich.console import Console
 
     with Console(stderr=True).status("starting") as status:
-        yield lambda what: status.update(what)
+        yield lambda what: status.update(f"{doing} {what}".lstrip())

@@ -5,9 +5,7 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was checked). Data 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import click
 
@@ -17,7 +15,7 @@ from schema_patch.commands.help import SETTINGS, Group, examples
 from schema_patch.commands.version import VERSION
 
 from .graphs import graphs
-from .host import host_build, races
+from .host import host_build, progress, races
 from .probe import probe
 
 
@@ -103,7 +101,7 @@ def check(
         shapes=shapes,
         samples=samples or "",
     )
-    with _progress() as step:
+    with progress("checking") as step:
         outcome = supervise.check(request, step)
     now = records.of(outcome, device)
     told = records.compare(now, then) if then else ()
@@ -119,15 +117,3 @@ for command in (probe, graphs, host_build, races):
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m esimd_ops`."""
     return ending.run(esimd_ops, argv, "esimd_ops")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Shows the operator at hand on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda what: status.update(f"checking {what}")

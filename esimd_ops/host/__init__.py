@@ -1,7 +1,5 @@
-"""ESIMD kernels on a CPU: stand-in headers, a runtime that schedules work-groups, what builds and watches a tree.
+"""ESIMD kernels on a CPU: stand-in headers, a runtime that schedules work-groups, and what builds a tree with them.
 
-`include/` holds the headers, `runtime/` what they call. `build` makes shared libraries of a tree, `watch` speaks to the
-runtime of one, `schedules` names orders of work, `trial` runs an operator under them, `races` makes a report of it.
-
-The kinds of finding:
+`include/` holds the headers, `runtime/` what they call. `build` makes shared libraries of a tree; `esimd_ops.races`
+runs the operators in them.
 """

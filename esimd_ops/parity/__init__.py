@@ -1,8 +1,5 @@
 """Does a build of the operators do what the table says? Of any namespace, on any device, in a process of its own.
 
-The kinds of finding:
-
-
 What a schema declares is judged by `schema_patch.schemas.rules`, under its codes.
 
 `Request` says what to check, `supervise.check` runs it in a child process, `trial` is what happens there.

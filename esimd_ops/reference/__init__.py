@@ -10,12 +10,10 @@ half-precision answer.
 Shapes: T rows of K elements, N outputs. All tensors are fp16 unless said otherwise. One module a family.
 """
 
-import functools
-import inspect
 from collections.abc import Callable
 
 from . import gdn, gemm, gemv, moe, norm, norm_gemv, quant, rope
-from .parts import Decoder, Expected, fp8, int4_weight, inverse_rms
+from .parts import Decoder, Expected, asked, fp8, int4_weight, inverse_rms
 
 __all__ = ["FAMILIES", "Decoder", "Expected", "asked", "fp8", "int4_weight", "inverse_rms", "of"]
 
@@ -25,14 +23,3 @@ FAMILIES = (gdn, gemm, gemv, moe, norm, norm_gemv, quant, rope)
 def of(operator: str) -> Callable[..., Expected]:
     """The meaning of an operator: all its arguments by name, and perhaps `compute` -> what each written one becomes."""
     return asked(next(vars(family)[operator] for family in FAMILIES if operator in vars(family)))
-
-
-def asked(function: Callable[..., Expected]) -> Callable[..., Expected]:
-    """The function for any arguments by name: those that it does not ask for are passed over."""
-    names = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def call(**arguments: object) -> Expected:
-        return function(**{name: value for name, value in arguments.items() if name in names})
-
-    return call

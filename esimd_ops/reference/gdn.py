@@ -4,13 +4,15 @@ H key heads and HV value heads of 128; channels are `dim = (2 H + HV) * 128`, in
 States live in pools of slots; an index names the slot of a sequence, a negative one none.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .parts import Expected, kept, rounded, silu, terms
+from .parts import Expected, asked, kept, rounded, silu, terms
 
 HEAD = 128
 EPS = 1e-6
@@ -66,19 +68,31 @@ def _interleaved(qkvz: Tensor, ba: Tensor, H: int, HV: int) -> tuple[Tensor, Ten
     return x, z.flatten(-2), b.flatten(-2), a.flatten(-2)
 
 
+Split = Callable[[Tensor, Tensor, int, int], tuple[Tensor, Tensor, Tensor, Tensor]]
+
+
 def _one_token(
-    layer: _Layer,
-    parts: tuple[Tensor, Tensor, Tensor, Tensor],
+    split: Split,
+    qkvz: Tensor,
     conv_state: Tensor,
+    conv_weight: Tensor,
+    conv_bias: Tensor,
     conv_state_indices: Tensor,
+    A_log: Tensor,
+    dt_bias: Tensor,
+    ba: Tensor,
     ssm_state: Tensor,
     ssm_state_indices: Tensor,
     output: Tensor,
     z_out: Tensor,
     N: int,
+    H: int,
+    HV: int,
+    scale: float,
+    compute: torch.dtype = torch.float32,
 ) -> Expected:
-    x, z, b, a = parts
-    compute = layer.compute
+    layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
+    x, z, b, a = split(qkvz, ba, H, HV)
     new = {"conv_state": conv_state.clone(), "ssm_state": kept(ssm_state, compute)}
     new |= {"output": kept(output, compute), "z_out": z_out.clone()}
     slots = zip(conv_state_indices.tolist()[:N], ssm_state_indices.tolist()[:N], strict=True)
@@ -96,26 +110,7 @@ def _one_token(
     return new
 
 
-def esimd_gdn_conv_fused(
-    qkvz: Tensor,
-    conv_state: Tensor,
-    conv_weight: Tensor,
-    conv_bias: Tensor,
-    conv_state_indices: Tensor,
-    A_log: Tensor,
-    dt_bias: Tensor,
-    ba: Tensor,
-    ssm_state: Tensor,
-    ssm_state_indices: Tensor,
-    output: Tensor,
-    z_out: Tensor,
-    N: int,
-    H: int,
-    HV: int,
-    scale: float,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
+def esimd_gdn_conv_fused(**call: Any) -> Expected:
     """qkvz [N, (2 H + 2 HV) * 128] and ba [N, 2 HV], a group for each key head; conv_state [slots, 3, dim],
     conv_weight [dim, 4], conv_bias [dim], ssm_state [slots, HV, 128, 128], A_log, dt_bias [HV], indices [N] int32,
     output, z_out [N, HV, 128].
@@ -123,35 +118,12 @@ def esimd_gdn_conv_fused(
     Row i advances slots conv_state_indices[i] and ssm_state_indices[i] by one token. A negative index leaves that
     state alone: without a conv slot the history is zeros, without an ssm slot the row of output. z_out is a copy of z.
     """
-    layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
-    parts = _interleaved(qkvz, ba, H, HV)
-    return _one_token(layer, parts, conv_state, conv_state_indices, ssm_state, ssm_state_indices, output, z_out, N)
+    return asked(_one_token)(split=_interleaved, **call)
 
 
-def esimd_gdn_conv_fused_seq(
-    qkvz: Tensor,
-    conv_state: Tensor,
-    conv_weight: Tensor,
-    conv_bias: Tensor,
-    conv_state_indices: Tensor,
-    A_log: Tensor,
-    dt_bias: Tensor,
-    ba: Tensor,
-    ssm_state: Tensor,
-    ssm_state_indices: Tensor,
-    output: Tensor,
-    z_out: Tensor,
-    N: int,
-    H: int,
-    HV: int,
-    scale: float,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
+def esimd_gdn_conv_fused_seq(**call: Any) -> Expected:
     """As esimd_gdn_conv_fused with rows `q | k | v | z` in qkvz and `b | a` in ba."""
-    layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
-    parts = _sequential(qkvz, ba, H, HV)
-    return _one_token(layer, parts, conv_state, conv_state_indices, ssm_state, ssm_state_indices, output, z_out, N)
+    return asked(_one_token)(split=_sequential, **call)
 
 
 def esimd_gdn_conv_fused_seq_spec(

@@ -23,7 +23,11 @@ def esimd_gemv_fp8_pern(
 ) -> Expected:
     """input [1, K], weight [N, K] fp8, weight_scale [N], output [1, N]: `output = weight_scale * (input @ weight.T)`,
     subnormal codes read as zero."""
-    return {"output": _fp8_gemv(input, weight, weight_scale.reshape(-1), output, compute)}
+    return {"output": _fp8_gemv(input, weight, weight_scale, output, compute)}
+
+
+# With one fp32 weight_scale for the whole weight.
+esimd_gemv_fp8_pert = esimd_gemv_fp8_pert_bmg = esimd_gemv_fp8_pern
 
 
 def esimd_gemv_fp8_pern_fused2(
@@ -37,8 +41,11 @@ def esimd_gemv_fp8_pern_fused2(
     *,
     compute: torch.dtype = torch.float32,
 ) -> Expected:
-    """esimd_gemv_fp8_pern of each (w, s, o, N), with one input."""
+    """esimd_gemv_fp8_pern of each (w, s, o), with one input."""
     return {"o0": _fp8_gemv(input, w0, s0, o0, compute), "o1": _fp8_gemv(input, w1, s1, o1, compute)}
+
+
+esimd_gemv_fp8_pert_fused2 = esimd_gemv_fp8_pern_fused2
 
 
 def esimd_gemv_fp8_pern_fused3(
@@ -55,7 +62,7 @@ def esimd_gemv_fp8_pern_fused3(
     *,
     compute: torch.dtype = torch.float32,
 ) -> Expected:
-    """esimd_gemv_fp8_pern of each (w, s, o, N), with one input."""
+    """esimd_gemv_fp8_pern of each (w, s, o), with one input."""
     return {
         "o0": _fp8_gemv(input, w0, s0, o0, compute),
         "o1": _fp8_gemv(input, w1, s1, o1, compute),
@@ -63,55 +70,7 @@ def esimd_gemv_fp8_pern_fused3(
     }
 
 
-def esimd_gemv_fp8_pert(
-    input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, *, compute: torch.dtype = torch.float32
-) -> Expected:
-    """As esimd_gemv_fp8_pern with one fp32 weight_scale for the whole weight."""
-    return {"output": _fp8_gemv(input, weight, weight_scale, output, compute)}
-
-
-def esimd_gemv_fp8_pert_bmg(
-    input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor, *, compute: torch.dtype = torch.float32
-) -> Expected:
-    """As esimd_gemv_fp8_pert."""
-    return {"output": _fp8_gemv(input, weight, weight_scale, output, compute)}
-
-
-def esimd_gemv_fp8_pert_fused2(
-    input: Tensor,
-    w0: Tensor,
-    s0: Tensor,
-    o0: Tensor,
-    w1: Tensor,
-    s1: Tensor,
-    o1: Tensor,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    """esimd_gemv_fp8_pert of each (w, s, o), with one input."""
-    return {"o0": _fp8_gemv(input, w0, s0, o0, compute), "o1": _fp8_gemv(input, w1, s1, o1, compute)}
-
-
-def esimd_gemv_fp8_pert_fused3(
-    input: Tensor,
-    w0: Tensor,
-    s0: Tensor,
-    o0: Tensor,
-    w1: Tensor,
-    s1: Tensor,
-    o1: Tensor,
-    w2: Tensor,
-    s2: Tensor,
-    o2: Tensor,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    """esimd_gemv_fp8_pert of each (w, s, o), with one input."""
-    return {
-        "o0": _fp8_gemv(input, w0, s0, o0, compute),
-        "o1": _fp8_gemv(input, w1, s1, o1, compute),
-        "o2": _fp8_gemv(input, w2, s2, o2, compute),
-    }
+esimd_gemv_fp8_pert_fused3 = esimd_gemv_fp8_pern_fused3
 
 
 def esimd_gemv_fp8_blockscale_fused2(

@@ -191,26 +191,7 @@ def esimd_moe_gemm_fp8(
     )
 
 
-def esimd_moe_gemm_fp8_pert(
-    input: Tensor,
-    weight: Tensor,
-    scale: Tensor,
-    output: Tensor,
-    expert_idx: Tensor,
-    num_experts: int,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    """As esimd_moe_gemm_fp8 with scale [E], one for an expert."""
-    return _grouped(
-        input,
-        output,
-        expert_idx,
-        num_experts,
-        compute,
-        lambda e: fp8(weight[e], Decoder.RAW, compute),
-        lambda e: scale[e].to(compute),
-    )
+esimd_moe_gemm_fp8_pert = esimd_moe_gemm_fp8  # with scale [E], one for an expert
 
 
 def esimd_moe_gemm_fp8_blockscale(

@@ -39,6 +39,9 @@ def esimd_fused_add_rms_norm(
     return _add_rms_norm(hidden_states, residual, weight, eps, 1.0, compute)
 
 
+esimd_fused_add_rms_norm_batched = esimd_fused_add_rms_norm
+
+
 def esimd_fused_scaled_add_rms_norm(
     hidden_states: Tensor,
     residual: Tensor,
@@ -50,13 +53,6 @@ def esimd_fused_scaled_add_rms_norm(
 ) -> Expected:
     """As esimd_fused_add_rms_norm with `a = (hidden_states + residual) * scalar`."""
     return _add_rms_norm(hidden_states, residual, weight, eps, scalar, compute)
-
-
-def esimd_fused_add_rms_norm_batched(
-    hidden_states: Tensor, residual: Tensor, weight: Tensor, eps: float, *, compute: torch.dtype = torch.float32
-) -> Expected:
-    """As esimd_fused_add_rms_norm."""
-    return _add_rms_norm(hidden_states, residual, weight, eps, 1.0, compute)
 
 
 def esimd_rms_norm_gated(

@@ -3,11 +3,12 @@
 Everything is computed in the dtype `compute` and rounded only by `rounded`. Knows number formats, not operators.
 """
 
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
-from functools import cache
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ class Decoder(Enum):
     RAW = "raw"
 
 
-@cache
+@functools.cache
 def _codes(e5m2: bool, flush: bool) -> Tensor:
     """The values of the 256 codes, fp32."""
     bits = torch.arange(256, dtype=torch.int32).to(torch.uint8)
@@ -116,3 +117,16 @@ def absolute_values() -> Iterator[None]:
         yield
     finally:
         _absolute.reset(token)
+
+
+def asked(function: Callable[..., Expected]) -> Callable[..., Expected]:
+    """The function for any arguments by name: those that it does not ask for are passed over."""
+    parameters = inspect.signature(function).parameters.values()
+    names = {parameter.name for parameter in parameters}
+    everything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+
+    @functools.wraps(function)
+    def call(**arguments: object) -> Expected:
+        return function(**{name: value for name, value in arguments.items() if everything or name in names})
+
+    return call

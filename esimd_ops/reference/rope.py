@@ -25,20 +25,29 @@ def _rotate(heads: Tensor, cos_sin: Tensor) -> Tensor:
     return torch.cat((*turned, rest), -1)
 
 
-def _split_norm_rope(
+def esimd_qkv_split_norm_rope(
     qkv_state: Tensor,
     gate_out: Tensor,
     norm_wq: Tensor,
     norm_wk: Tensor,
-    norm_wv: Tensor | None,
     positions: Tensor,
     q_heads: int,
     kv_heads: int,
     attn_output_gate: bool,
     rotary_dim: int,
     cos_sin_cache: Tensor,
-    compute: torch.dtype,
+    norm_wv: Tensor | None = None,
+    *,
+    compute: torch.dtype = torch.float32,
 ) -> Expected:
+    """qkv_state [T, heads * 256], q_out, gate_out [T, q_heads * 256], k_out, v_out [T, kv_heads * 256], norm_wq,
+    norm_wk [256], positions [T] int32, cos_sin_cache [positions, rotary_dim].
+
+    The heads of qkv_state are q, k, v, each q followed by its gate where attn_output_gate is set.
+    `q_out = rope(q * inverse_rms(q) * (norm_wq + 1))`, k_out likewise, `gate_out = sigmoid(gate)`, v_out a copy of v.
+    Without a gate, gate_out keeps what it holds. With norm_wv [256] `v_out = v * inverse_rms(v) * (norm_wv + 1)`, not
+    rotated.
+    """
     heads = qkv_state.unflatten(-1, (-1, HEAD))
     q_and_gate, k, v = heads.split((q_heads * (2 if attn_output_gate else 1), kv_heads, kv_heads), 1)
     gate = kept(gate_out, compute)
@@ -53,70 +62,4 @@ def _split_norm_rope(
     return {"q_out": q.flatten(1), "gate_out": gate, "k_out": k.flatten(1), "v_out": v.flatten(1)}
 
 
-def esimd_qkv_split_norm_rope(
-    qkv_state: Tensor,
-    gate_out: Tensor,
-    norm_wq: Tensor,
-    norm_wk: Tensor,
-    positions: Tensor,
-    q_heads: int,
-    kv_heads: int,
-    attn_output_gate: bool,
-    rotary_dim: int,
-    cos_sin_cache: Tensor,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    """qkv_state [T, heads * 256], q_out, gate_out [T, q_heads * 256], k_out, v_out [T, kv_heads * 256], norm_wq,
-    norm_wk [256], positions [T] int32, cos_sin_cache [positions, rotary_dim].
-
-    The heads of qkv_state are q, k, v, each q followed by its gate where attn_output_gate is set.
-    `q_out = rope(q * inverse_rms(q) * (norm_wq + 1))`, k_out likewise, `gate_out = sigmoid(gate)`, v_out a copy of v.
-    Without a gate, gate_out keeps what it holds.
-    """
-    return _split_norm_rope(
-        qkv_state,
-        gate_out,
-        norm_wq,
-        norm_wk,
-        None,
-        positions,
-        q_heads,
-        kv_heads,
-        attn_output_gate,
-        rotary_dim,
-        cos_sin_cache,
-        compute,
-    )
-
-
-def esimd_qkv_split_norm_rope_v(
-    qkv_state: Tensor,
-    gate_out: Tensor,
-    norm_wq: Tensor,
-    norm_wk: Tensor,
-    norm_wv: Tensor,
-    positions: Tensor,
-    q_heads: int,
-    kv_heads: int,
-    attn_output_gate: bool,
-    rotary_dim: int,
-    cos_sin_cache: Tensor,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    """As esimd_qkv_split_norm_rope with `v_out = v * inverse_rms(v) * (norm_wv + 1)`, not rotated."""
-    return _split_norm_rope(
-        qkv_state,
-        gate_out,
-        norm_wq,
-        norm_wk,
-        norm_wv,
-        positions,
-        q_heads,
-        kv_heads,
-        attn_output_gate,
-        rotary_dim,
-        cos_sin_cache,
-        compute,
-    )
+esimd_qkv_split_norm_rope_v = esimd_qkv_split_norm_rope

@@ -300,10 +300,10 @@ class Tally:
 def survivors(operator: str) -> Tally:
     own = next(module for module in FAMILIES if operator in vars(module))
     trees = [ast.parse(inspect.getsource(module)) for module in (own, parts)]
-    names = reached(trees, operator)
+    names = reached(trees, vars(own)[operator].__name__)  # two operators may have one meaning
     bench, tally = Bench(operator), Tally()
     for which, tree in enumerate(trees):
-        for mutant in mutants(tree, names - {"terms", "absolute_values", "rounded", "kept", "fp8", "_codes"}):
+        for mutant in mutants(tree, names - {"terms", "absolute_values", "rounded", "kept", "fp8", "_codes", "asked"}):
             function = build(mutant.tree if which == 0 else trees[0], mutant.tree if which == 1 else trees[1], operator)
             tells = bench.tells(function)
             words = f"{mutant.function}: {mutant.change}"

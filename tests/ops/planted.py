@@ -93,6 +93,14 @@ def cached_by_address(values):
     values["output"].copy_(output)
 
 
+def cached_by_address_in_one_size(values):
+    """Wrong in a sample that is not the first."""
+    right("esimd_rms_norm")(values)
+    if values["output"].shape == (1, 2816):
+        output = SUMS.setdefault(values["output"].data_ptr(), values["output"].clone())
+        values["output"].copy_(output)
+
+
 KEPT = {}
 
 
@@ -161,5 +169,7 @@ register("planted", "esimd_norm_add_norm", crashing)
 register("planted", "q4_0_quantize")
 
 register("planted_more", "esimd_gemv_int4", cached_by_address)
+
+register("planted_late", "esimd_rms_norm", cached_by_address_in_one_size)
 
 register("planted_slow", "esimd_rms_norm", hanging)

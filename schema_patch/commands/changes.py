@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from schema_patch.model import ToolError, Verdict
+from schema_patch.report.text import one_line
 
 if TYPE_CHECKING:
     from schema_patch.source.patch import FilePlan, TreePlan
@@ -39,7 +40,7 @@ def carry_out(plan: TreePlan, path: str, diff: bool, done: list[FilePlan], troub
 def show(done: Sequence[FilePlan]) -> None:
     changes = [change for planned in done for change in planned.changes]
     for change in changes:
-        click.echo(f"{change.location}: {change.op}")
+        click.echo(one_line(f"{change.location}: {change.op}"))
         click.echo(f"  - {_one_line(change.before)}")
         click.echo(f"  + {_one_line(change.after)}")
         if change.judgement.verdict is Verdict.NEEDS_GUARD:
@@ -47,7 +48,7 @@ def show(done: Sequence[FilePlan]) -> None:
     answered = [finding for planned in done for finding in planned.answered]
     for finding in answered:
         what = "returns nothing now" if finding.code == "SP006" else "is followed by its buffer now"
-        click.echo(f"{finding.location}: {finding.op}: {what}")
+        click.echo(one_line(f"{finding.location}: {finding.op}: {what}"))
     click.echo(f"{len(changes) or 'no'} operator{'' if len(changes) == 1 else 's'} changed", err=True)
     if answered:
         click.echo(f"{len(answered)} place{'' if len(answered) == 1 else 's'} in Python changed", err=True)

@@ -20,7 +20,6 @@ from .protocol import Reply
 KEPT_TEXT = 4000  # characters of a failed generation that are kept
 OF_TOOLS = frozenset({"run", "cycle", "entropy", "encoding"})
 """The kinds that a tool's arguments can be of: data have no language."""
-_NAN = (float("nan"),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ BUSY = (429, 502, 503)
 """Said by a server, or a gateway before it, that will take the request later: nothing was generated. (504 is another
 matter: somebody worked on it, and did not end.)"""
 MOST_TOKENS = 10**9
-CHANNELS = ("reasoning", "text", "refusal", "tool")
 _PARTIAL = re.compile(rb'"(text|content|reasoning_content|reasoning|arguments)"\s*:\s*"((?:[^"\\]|\\.)*)')
 
 

@@ -13,7 +13,6 @@ from html import escape
 from esimd_soak.judge.part import Part, percent
 
 WIDTHS = {"wide": 860, "narrow": 340}
-NARROW = 600  # below this width of the page, the narrow drawing
 
 
 def ticks(high: float, wanted: int = 5) -> list[float]:

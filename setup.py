@@ -35,6 +35,8 @@ DEPENDENCIES = (
     "iced-x86>=1.21",
     "lief>=0.16",
     "msgspec>=0.19",
+    "pyelftools>=0.31",
+    "pyyaml>=6",
     "rich>=13",
     "tomli>=2; python_version < '3.11'",
     "tree-sitter==0.26.1",

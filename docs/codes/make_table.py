@@ -14,8 +14,8 @@ PACKAGES = ("schema_patch", "esimd_ops", "esimd_soak")
 DOCUMENTED = re.compile(r"^ *([A-Z]{2}\d{3})  (\S.*(?:\n {11}\S.*)*)$", re.MULTILINE)
 HEAD = """# Codes
 
-Written by `python docs/codes/make_table.py > docs/codes/README.md`. SP: `schema-patch`, `verify-schemas`. PA, PB and
-HR: `python -m esimd_ops check`, `probe` and `races`.
+Written by `python docs/codes/make_table.py > docs/codes/README.md`. SP: `schema-patch`, `verify-schemas`. PA, PB, HR
+and KR: `python -m esimd_ops check`, `probe`, `races` and `kernels`.
 
 | code | meaning |
 |---|---|

@@ -5,18 +5,17 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was checked). Data 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import click
 
 from schema_patch.commands import ending
-from schema_patch.commands.console import OPS, known_ops, selection, show, within
+from schema_patch.commands.console import OPS, known_ops, selection, show, status, within
 from schema_patch.commands.version import VERSION
 
 from .graphs import graphs
 from .host import host_build, races
+from .kernels import kernels
 from .probe import probe
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -100,7 +99,7 @@ def check(
         shapes=shapes,
         samples=samples or "",
     )
-    with _progress() as step:
+    with status("checking") as step:
         outcome = supervise.check(request, step)
     now = records.of(outcome, device)
     told = records.compare(now, then) if then else ()
@@ -109,22 +108,10 @@ def check(
     return show(supervise.report(request, outcome, told, strict=strict), form)
 
 
-for command in (probe, graphs, host_build, races):
+for command in (probe, graphs, host_build, races, kernels):
     esimd_ops.add_command(command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m esimd_ops`."""
     return ending.run(esimd_ops, argv, "esimd_ops")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Shows the operator at hand on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda what: status.update(f"checking {what}")

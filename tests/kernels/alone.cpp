@@ -2,10 +2,13 @@
 #include <sycl/ext/intel/esimd.hpp>
 #include <sycl/sycl.hpp>
 
+#define LARGE \
+  Large_longer_than_what_a_file_may_be_called_longer_than_what_a_file_may_be_called_longer_than_what_a_file_may_be_called_longer_than_what_a_file_may_be_called_longer_than_what_a_file_may_be_called_longer_than_what_a_file_may_be_called_longer_than_what_a_file_may_be_called
+
 namespace esimd = sycl::ext::intel::esimd;
 
 void plant(sycl::queue& queue, float* floats, int count) {
-  queue.parallel_for<struct Large>(sycl::nd_range<1>(64, 16), [=](sycl::nd_item<1> item) SYCL_ESIMD_KERNEL {
+  queue.parallel_for<struct LARGE>(sycl::nd_range<1>(64, 16), [=](sycl::nd_item<1> item) SYCL_ESIMD_KERNEL {
     esimd::slm_init<96 * 1024>();
     const int at = item.get_local_linear_id() * 256;
     esimd::slm_block_store<float, 64>(at, esimd::block_load<float, 64>(floats + at));

@@ -15,9 +15,9 @@ import msgspec
 
 from schema_patch.model import ToolError
 
-from . import cache, offline, processes
+from . import cache, objects, offline, processes
 
-TEXT = re.compile(r"\.text\.(.+)\.asm")
+TEXT = ".text."
 CONFLICTS = re.compile(r"^//\.kernel (\S+)$.*?^//\.BankConflicts: (\d+)$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,19 +31,30 @@ class Compiled(msgspec.Struct, frozen=True):
 def listings(code: bytes, device: str) -> dict[str, str]:
     """The assembly of each kernel. Raises ToolError where ocloc cannot read the code."""
     compiler = offline.find()
+    renamed, kernels = _numbered(code)
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
-        Path(work, "code").write_bytes(code)
+        Path(work, "code").write_bytes(renamed)
         argv = [compiler.path, "disasm", "-file", "code", "-dump", "dump", "-device", device]
         done = processes.run(argv, work)
         texts = {
-            match[1]: path.read_text("utf-8", "replace")
-            for path in sorted(Path(work, "dump").glob(".text.*.asm"))
-            if (match := TEXT.fullmatch(path.name))
+            name: path.read_text("utf-8", "replace")
+            for number, name in enumerate(kernels)
+            if (path := Path(work, "dump", f"{TEXT}{number}.asm")).is_file()
         }
     if done.code or not texts:
         why = processes.ending(done.code) if done.code else "left no assembly"
         raise ToolError(f"ocloc disasm {why} for {device}\n{done.said.strip()}".rstrip(), compiler.path)
     return texts
+
+
+def _numbered(code: bytes) -> tuple[bytes, list[str]]:
+    """The same code with kernels called by their numbers, and their names: ocloc calls files by them, however long."""
+    names = [name for name, _ in objects.sections(code, "machine code") if name.startswith(TEXT)]
+    for number, name in enumerate(names):
+        short = f"{TEXT}{number}\0".encode()
+        if len(short) <= len(name) + 1:
+            code = code.replace(f"\0{name}\0".encode(), b"\0" + short.ljust(len(name) + 1, b"\0"))
+    return code, [name.removeprefix(TEXT) for name in names]
 
 
 def compiled(spirv: bytes, device: str, options: Sequence[str]) -> Compiled:

@@ -15,6 +15,7 @@ WRAPPED = (
     (re.compile(r"\bsycl::_V1::"), "sycl::"),
     (re.compile(r"\(anonymous namespace\)::"), ""),
     (re.compile(r"^void (?=[^()]*<)"), ""),
+    (re.compile(r"^.*\)(?: const)?::(?=\w+$|\w+<)"), ""),  # a name that is declared inside a function
 )
 
 

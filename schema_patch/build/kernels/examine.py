@@ -6,7 +6,6 @@ compiled from its SPIR-V, as the runtime would do at first use.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -169,7 +168,7 @@ def _kernel(
         name=name,
         title=demangle.title(name),
         target=targets.title(task.ip),
-        where=os.path.relpath(task.image.where) if os.path.isabs(task.image.where) else task.image.where,
+        where=task.image.where,
         compiled=task.image.spirv,
         simd_size=facts.simd_size,
         grf_count=facts.grf_count,

@@ -14,7 +14,8 @@ from .table import lines, summary
 
 COLUMNS = ("SIMD", "registers", "spills", "private", "local", "instr", "send", "dpas", "int64", "conflicts")
 MORE = """
-body { max-width: 96rem; overflow-wrap: anywhere; } td.n, th.n { text-align: right; overflow-wrap: normal; font-variant-numeric: tabular-nums; }
+body { max-width: 96rem; overflow-wrap: anywhere; }
+td.n, th.n { text-align: right; overflow-wrap: normal; font-variant-numeric: tabular-nums; }
 table { table-layout: auto; } th, th:nth-child(1), th:nth-child(2), th:nth-child(4) { width: auto; }
 thead th { cursor: pointer; } pre { margin: .4rem 0 0; overflow-x: auto; font: 12px/1.45 ui-monospace, monospace; }
 ol { padding-left: 1.4rem; } ol li { overflow-wrap: anywhere; } td details { margin: 0; }

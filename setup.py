@@ -125,7 +125,7 @@ def build_plan(env: Environment) -> BuildPlan:
             # Its XPU half is in the local part of the version: a +cpu build of the same number does not fit.
             dependencies=(*DEPENDENCIES, f"torch=={env.torch}"),
             # The host's compiler sees SYCL's headers too, in runtime.cpp, which has no device code.
-            macros=(*plan.macros, ("ESIMD_OPS_XPU", None), ("SYCL_DISABLE_FSYCL_SYCLHPP_WARNING", None)),
+            macros=(*plan.macros, ("ESIMD_OPS_AHEAD_OF_TIME", None), ("SYCL_DISABLE_FSYCL_SYCLHPP_WARNING", None)),
             sycl_args=("-DESIMD_OPS_AHEAD_OF_TIME", "-O2", *path_maps(env)),
             library_dirs=tuple(filter(None, (env.sycl_library,))),
         )

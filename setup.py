@@ -35,6 +35,8 @@ DEPENDENCIES = (
     "iced-x86>=1.21",
     "lief>=0.16",
     "msgspec>=0.19",
+    "pyelftools>=0.31",
+    "pyyaml>=6",
     "rich>=13",
     "tomli>=2; python_version < '3.11'",
     "tree-sitter==0.26.1",
@@ -123,8 +125,8 @@ def build_plan(env: Environment) -> BuildPlan:
             # Its XPU half is in the local part of the version: a +cpu build of the same number does not fit.
             dependencies=(*DEPENDENCIES, f"torch=={env.torch}"),
             # The host's compiler sees SYCL's headers too, in runtime.cpp, which has no device code.
-            macros=(*plan.macros, ("ESIMD_OPS_XPU", None), ("SYCL_DISABLE_FSYCL_SYCLHPP_WARNING", None)),
-            sycl_args=("-O2", "-fsycl-device-code-split=per_kernel", *path_maps(env)),
+            macros=(*plan.macros, ("ESIMD_OPS_AHEAD_OF_TIME", None), ("SYCL_DISABLE_FSYCL_SYCLHPP_WARNING", None)),
+            sycl_args=("-DESIMD_OPS_AHEAD_OF_TIME", "-O2", "-fsycl-device-code-split=per_kernel", *path_maps(env)),
             library_dirs=tuple(filter(None, (env.sycl_library,))),
         )
     assert env.torch  # `lacks` has seen to it,

@@ -33,17 +33,16 @@ TEXT = """\
 #include "ops.h"
 #include "schema_patch/source/drop_return.h"  // the wrapper that the patcher writes into other people's registrations
 
-#ifdef ESIMD_OPS_XPU
-#define ESIMD_OPS_DISPATCH_KEY XPU
-#else
-#define ESIMD_OPS_DISPATCH_KEY CPU
-#endif
-
 TORCH_LIBRARY(esimd_ops, m) {{
 {definitions}
 }}
 
-TORCH_LIBRARY_IMPL(esimd_ops, ESIMD_OPS_DISPATCH_KEY, m) {{
+// One function for both: it runs where its tensors are.
+TORCH_LIBRARY_IMPL(esimd_ops, CPU, m) {{
+{implementations}
+}}
+
+TORCH_LIBRARY_IMPL(esimd_ops, XPU, m) {{
 {implementations}
 }}
 

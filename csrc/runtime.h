@@ -18,8 +18,10 @@
 
 namespace esimd_ops {
 
+// A SYCL queue. `waits`: a launch returns when the kernel has ended, as on the CPU.
 struct Queue {
   void* sycl_queue;
+  bool waits;
 };
 
 // A kernel by name: "family/function" or "family/function<template arguments>", as declared in <family>/<family>.sycl.
@@ -33,9 +35,13 @@ struct Range {
   int64_t group_size;
 };
 
-// The queue that runs in order with PyTorch's own work on the tensor's device; none for a tensor without data, on the
-// device meta, where an operator checks its arguments and no more.
+// The queue that runs in order with PyTorch's own work on the tensor's device: the CPU device's, or the one behind the
+// current stream. None for a tensor without data, on the device meta, where an operator checks its arguments and no more.
 Queue queue(const at::Tensor& tensor);
+
+// Memory for what one kernel leaves to the next. It may be let go of when the operator returns: the allocator keeps it
+// until the work on the current stream is done.
+at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarType dtype);
 
 inline Kernel kernel(std::string_view name) { return {std::string(name)}; }
 
@@ -56,7 +62,7 @@ struct KernelArgument {
 // process.
 void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_list<KernelArgument> arguments);
 
-// In the `host` build the results are there on return; in the `xpu` build they follow in stream order.
+// On the CPU the results are there on return; on a card they follow in the order of the stream.
 template <typename... Arguments>
 void nd_launch(Queue queue, Range range, const Kernel& kernel, const Arguments&... arguments) {
   launch(queue, range, kernel, {KernelArgument(arguments)...});
@@ -70,12 +76,13 @@ struct DeviceFacts {
   size_t local_memory_bytes;
 };
 
+// Of the device that works on CPU tensors.
 DeviceFacts device_facts();
 
 // Kernels this process has used, and the seconds each took to become ready (compiled, or read from the cache).
 std::map<std::string, double> kernel_facts();
 
-// "host" or "xpu".
+// "host": kernels are compiled at first use; "xpu": the library holds them. Both work on tensors of either device.
 const char* build_mode();
 
 }  // namespace esimd_ops

@@ -21,7 +21,7 @@ using sycl::half;
   SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclex::nd_range_kernel<1>)) void
 
 // Lists a kernel for the ahead-of-time build, which must see every instance; the run-time build is asked by name.
-#ifdef ESIMD_OPS_XPU
+#ifdef ESIMD_OPS_AHEAD_OF_TIME
 #include "aot.h"
 #define AHEAD_OF_TIME(name, ...) ESIMD_OPS_AOT_KERNEL(name, __VA_ARGS__)
 #else

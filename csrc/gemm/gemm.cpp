@@ -33,7 +33,7 @@ std::string name(const char* kernel, const Kind& kind, const std::string& more =
 // The activations as one of the kernels leaves them that lay them out: [lines, pitch] fp32.
 at::Tensor lay_out(const char* kernel_name, const Kind& kind, Range range, const at::Tensor& input, const Sizes& sizes,
                    int64_t lines, int64_t pitch) {
-  const at::Tensor activations = input.new_empty({lines, pitch}, input.options().dtype(at::kFloat));
+  const at::Tensor activations = temporary(input, {lines, pitch}, at::kFloat);
   nd_launch(queue(input), range, kernel(std::string("gemm/") + kernel_name + "<" + kind.order + ">"),
             input.const_data_ptr(), activations.mutable_data_ptr(), sizes.M, sizes.K,
             at::ceil_div<int64_t>(sizes.K, kStep), pitch);
@@ -72,7 +72,7 @@ void many_tokens(const Kind& kind, const at::Tensor& input, const at::Tensor& we
   const int64_t steps = at::ceil_div<int64_t>(K, kStep);
   const at::Tensor activations = lay_out("columns_of_tokens", kind, {tokens / kSubGroupSize * steps, kSubGroupSize},
                                          input, sizes, steps * kStep, tokens);
-  const at::Tensor partial = input.new_empty({K > Tile::kDepth ? N : 0, tokens}, input.options().dtype(at::kFloat));
+  const at::Tensor partial = temporary(input, {K > Tile::kDepth ? N : 0, tokens}, at::kFloat);
   int64_t begin = 0;
   do {
     nd_launch(queue(input), {at::ceil_div<int64_t>(N, Tile::kRows) * token_blocks, kSubGroupSize},

@@ -16,9 +16,7 @@ void check_residual_and_norm(const Checks& check, const at::Tensor& residual, co
   check("norm_weight", norm_weight).dtype(at::kHalf).one_row(K);
 }
 
-at::Tensor activations(const at::Tensor& like, int64_t K) {
-  return like.new_empty({K}, like.options().dtype(at::kFloat));
-}
+at::Tensor activations(const at::Tensor& like, int64_t K) { return temporary(like, {K}, at::kFloat); }
 
 // What the kernel stores beside the activations; null for what an operator does not write.
 struct Stored {

@@ -114,7 +114,7 @@ at::Tensor moe_scatter_fused(at::Tensor hidden_states, at::Tensor top_values, at
               {{"hidden_states", hidden_states}, {"top_values", top_values}, {"top_indices", top_indices}});
 
   const int64_t blocks = at::ceil_div<int64_t>(choices, kGroupSize);
-  const at::Tensor counts = top_indices.new_empty({blocks, num_experts});
+  const at::Tensor counts = temporary(top_indices, {blocks, num_experts}, at::kInt);
   const Queue in_order = queue(hidden_states);
   nd_launch(in_order, {blocks, kGroupSize}, kernel("moe/count_choices<int32_t>"), top_indices.const_data_ptr(),
             counts.mutable_data_ptr(), choices, num_experts);

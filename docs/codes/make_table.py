@@ -11,7 +11,7 @@ from schema_patch.schemas import codes
 HEAD = """# Codes
 
 Written by `python docs/codes/make_table.py > docs/codes/README.md` from `schema_patch/schemas/policies/codes.toml`. SP:
-`schema-patch`, `verify-schemas`. PA, PB and HR: `python -m esimd_ops check`, `probe` and `races`.
+`schema-patch`, `verify-schemas`. PA, PB, HR and KR: `python -m esimd_ops check`, `probe`, `races` and `kernels`.
 
 | code | meaning |
 |---|---|

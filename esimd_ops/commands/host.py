@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from esimd_ops.races.order import Order, Outcome
-from schema_patch.commands.console import OPS, selection, show, within
+from schema_patch.commands.console import OPS, selection, show, status, within
 from schema_patch.commands.help import examples
 from schema_patch.model import ToolError
 
@@ -63,7 +61,7 @@ def host_build(
         include=include,
         jobs=jobs,
     )
-    with progress() as step:
+    with status("") as step:
         step(f"building {tree}")
         built = build.build(plan)
     for name, words in built.failed.items():
@@ -101,7 +99,7 @@ def host_build(
 @click.option(
     "--card", "cards", multiple=True, metavar="NAME", help="So many groups at once as this card holds (repeat)."
 )
-@click.option("--kernels", metavar="FILE", help="With --card: registers and local memory of compiled kernels (JSON).")
+@click.option("--kernels", metavar="FILE", help="With --card: what `kernels --format json` printed.")
 @click.option(
     "--registers", type=click.Choice(["128", "256"]), default="128", show_default=True, help="Of a thread, else."
 )
@@ -155,7 +153,7 @@ def races(
         from esimd_ops.races import case
 
         order = case.order_of(replay, order)
-    with progress() as step:
+    with status("") as step:
         outcome = work.run(order, step)
     report = work.report(order, outcome, Suppressions.read(suppress) if suppress else Suppressions(), strict=strict)
     if form == "text" and outcome.rows:
@@ -195,15 +193,3 @@ def _share(row: Any, name: str) -> str:
     share = row.wrong[name][0]
     held = f" [dim]{min(row.resident[name], groups(row))}/{groups(row)}" if name in row.resident else ""
     return (f"[red]{share:.1%}" if share else "[green]0") + held
-
-
-@contextmanager
-def progress(doing: str = "") -> Iterator[Callable[[str], None]]:
-    """Shows what is at hand on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda what: status.update(f"{doing} {what}".lstrip())

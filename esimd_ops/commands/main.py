@@ -10,12 +10,13 @@ from collections.abc import Sequence
 import click
 
 from schema_patch.commands import ending
-from schema_patch.commands.console import OPS, known_ops, selection, show, within
+from schema_patch.commands.console import OPS, known_ops, selection, show, status, within
 from schema_patch.commands.help import SETTINGS, Group, examples
 from schema_patch.commands.version import VERSION
 
 from .graphs import graphs
-from .host import host_build, progress, races
+from .host import host_build, races
+from .kernels import kernels
 from .probe import probe
 
 
@@ -101,7 +102,7 @@ def check(
         shapes=shapes,
         samples=samples or "",
     )
-    with progress("checking") as step:
+    with status("checking") as step:
         outcome = supervise.check(request, step)
     now = records.of(outcome, device)
     told = records.compare(now, then) if then else ()
@@ -110,7 +111,7 @@ def check(
     return show(supervise.report(request, outcome, told, strict=strict), form)
 
 
-for command in (probe, graphs, host_build, races):
+for command in (probe, graphs, host_build, races, kernels):
     esimd_ops.add_command(command)
 
 

@@ -227,3 +227,15 @@ def progress(verb: str) -> Iterator[Steps]:
         clock.cancel()
         clock.join()
         bar.stop()
+
+
+@contextmanager
+def status(verb: str) -> Iterator[Callable[[str], None]]:
+    """Shows what is at hand, on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as shown:
+        yield lambda what: shown.update(f"{verb} {what}".strip())

@@ -57,15 +57,7 @@ class DeviceCode:
 def read(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, where: str, *, hashes: bool = False) -> DeviceCode:
     """All code for devices in a library. Raises ToolError where an image is damaged."""
     codes: list[Code] = []
-    unread: list[str] = []
-    table = layout.named(".tgtimg")
-    if table:
-        places = list(_listed(data, layout, dyn, table, where))
-        unread += _uncovered(layout, places)
-    else:
-        places = list(_searched(data, layout.device_code() or () if layout.sections else layout.constants, where))
-        if layout.sections:
-            unread += _uncovered(layout, places)
+    places, unread = _places(data, layout, dyn, where)
     for start, end in places:
         try:
             with _unpacked(data, start, end, where) as (image, first, last):
@@ -74,11 +66,34 @@ def read(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, where: str, *, hashe
         except UnknownFormError as error:
             unread.append(f"{error} at byte {start}")
         except ToolError as error:
-            if table:
+            if layout.named(".tgtimg"):
                 raise
             unread.append(f"{error.message} at byte {start}")  # what only looked like an image of SYCL's
         release(data, start, end)
     return DeviceCode(tuple(codes), len(places), tuple(unread))
+
+
+def images(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, where: str) -> Iterator[bytes]:
+    """Each image of the library that is no archive: machine code or SPIR-V. Raises ToolError for what is unreadable."""
+    places, _ = _places(data, layout, dyn, where)
+    for start, end in places:
+        try:
+            with _unpacked(data, start, end, where) as (image, first, last):
+                for _, begin, stop in zebin.leaves(image, first, last, where):
+                    yield image[begin:stop]
+        except UnknownFormError as error:
+            raise ToolError(f"{error} at byte {start}", where) from error
+        release(data, start, end)
+
+
+def _places(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, where: str) -> tuple[list[tuple[int, int]], list[str]]:
+    """Where images lie, and what is in their sections beside them, in words."""
+    table = layout.named(".tgtimg")
+    if table:
+        places = list(_listed(data, layout, dyn, table, where))
+    else:
+        places = list(_searched(data, layout.device_code() or () if layout.sections else layout.constants, where))
+    return places, list(_uncovered(layout, places)) if table or layout.sections else []
 
 
 def _listed(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, table: Part, where: str) -> Iterator[tuple[int, int]]:

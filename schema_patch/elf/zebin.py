@@ -58,7 +58,7 @@ def read(data: Bytes, start: int, end: int, where: str, *, hashes: bool = False,
     """The code in data[start:end]. Raises ToolError where it is damaged, UnknownFormError where it cannot be read."""
     magic = data[start : start + 8]
     if magic == ARCHIVE:
-        for name, first, last in members(data, start, end, where):
+        for name, first, last in leaves(data, start, end, where):
             yield from read(data, first, last, where, hashes=hashes, called=name)
             release(data, first, last)
     elif magic.startswith(ELF):
@@ -70,6 +70,15 @@ def read(data: Bytes, start: int, end: int, where: str, *, hashes: bool = False,
     else:
         what = "LLVM bitcode" if magic.startswith(BITCODE) else f"an image that begins with {magic!r}"
         raise UnknownFormError(f"{what}{f' (member {called})' if called else ''}")
+
+
+def leaves(data: Bytes, start: int, end: int, where: str, called: str = "") -> Iterator[tuple[str, int, int]]:
+    """Name and place of each image in data[start:end] that is no archive."""
+    if data[start : start + 8] != ARCHIVE:
+        yield called, start, end
+        return
+    for name, first, last in members(data, start, end, where):
+        yield from leaves(data, first, last, where, name)
 
 
 def members(data: Bytes, start: int, end: int, where: str) -> Iterator[tuple[str, int, int]]:

@@ -35,7 +35,7 @@ def xpu(host):
 def test_everything_present_is_xpu(setup_py, xpu):
     plan = setup_py.build_plan(xpu)
     assert plan.mode == "xpu"
-    assert ("ESIMD_OPS_XPU", None) in plan.macros
+    assert ("ESIMD_OPS_AHEAD_OF_TIME", None) in plan.macros
     assert "csrc/norm/norm.sycl" in plan.sources
     assert "csrc/kernel_sources.cpp" not in plan.sources
 

@@ -1,6 +1,6 @@
 """Every kernel source under the real DPC++ front end, for SPIR-V, in the form of either build mode; no message allowed.
 
-The front end is that of libsycl's run-time compilation. In `xpu` form (-DESIMD_OPS_XPU) it sees all that icpx's
+The front end is that of libsycl's run-time compilation. In `xpu` form (-DESIMD_OPS_AHEAD_OF_TIME) it sees all that icpx's
 device pass sees, and must find each kernel from its AHEAD_OF_TIME line alone; in `host` form kernels are asked by name.
 """
 
@@ -42,7 +42,7 @@ def compiled(front_end: Path, source: Path, mode: str, folder: Path) -> tuple[in
     """Exit code, messages that are not allowed, and how many kernels of each name the SPIR-V has."""
     names = LINE.findall(source.read_text())
     words = [OPTION, "-Wall", "-Wextra", f"-I{CSRC}"]
-    words += ["-DESIMD_OPS_XPU"] if mode == "xpu" else ["--", *names]
+    words += ["-DESIMD_OPS_AHEAD_OF_TIME"] if mode == "xpu" else ["--", *names]
     env = {**os.environ, "OCL_ICD_FILENAMES": f"{sys.prefix}/lib/libintelocl.so", "SYCL_DUMP_IMAGES": "1"}
     env.pop("SYCL_CACHE_PERSISTENT", None)  # a cached result comes without its messages
     argv = [front_end, source, *words]

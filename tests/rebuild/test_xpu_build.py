@@ -128,12 +128,12 @@ def test_how_a_kernel_source_is_compiled(built: Path) -> None:
         assert words[words.index("-o") + 1].endswith(source.removeprefix(f"{tree}/") + ".o")
         assert [word for word in words if word.startswith("-fsycl-targets")] == ["-fsycl-targets=spir64_gen,spir64"]
         assert words.count("-fsycl") == 1
-        assert {"-DESIMD_OPS_XPU", f"-I{tree}/csrc", "-std=c++20", "-sycl-std=2020"} < set(words)
+        assert {"-DESIMD_OPS_AHEAD_OF_TIME", f"-I{tree}/csrc", "-std=c++20", "-sycl-std=2020"} < set(words)
         assert {f"-I{sys.prefix}/include", f"-I{sys.prefix}/include/sycl"} < set(words)
         assert [word for word in words if word.startswith("-O")][-1] == "-O2"
         assert f"-fsycl-host-compiler={built}/tools/c++" in words
         (host,) = (word for word in words if word.startswith("-fsycl-host-compiler-options="))
-        assert {"-DESIMD_OPS_XPU", "-O1", "-fPIC", "-std=c++20"} < set(shlex.split(host.partition("=")[2]))
+        assert {"-DESIMD_OPS_AHEAD_OF_TIME", "-O1", "-fPIC", "-std=c++20"} < set(shlex.split(host.partition("=")[2]))
         assert f"-ffile-prefix-map={tree}=." in words
 
 

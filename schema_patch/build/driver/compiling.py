@@ -13,6 +13,10 @@ from .options import Compilation
 from .processes import Voice
 from .runtime import Runtime
 
+LINES = "SCHEMA_PATCH_DRIVER_LINES"  # set: device code with line tables, for who looks at its machine code
+# The front end optimizes nothing when it is asked for debug information in the ordinary way (-g).
+WITH_LINES = ("-Xclang", "-debug-info-kind=line-tables-only")
+
 
 def compile_source(plan: Compilation, source: str, output: str, runtime: Runtime, voice: Voice) -> None:
     """Raises ToolError with what a compiler says, at the line of the source, once."""
@@ -48,7 +52,7 @@ def _both(plan: Compilation, source: str, made: str, depends: str, runtime: Runt
 def device_words(plan: Compilation) -> list[str]:
     """What the front end is told. Its own level of optimization is -O2, whatever the host side is compiled with."""
     standard = [] if any(word.startswith("-std=") for word in plan.both) else [hostside.STANDARD]
-    return [*standard, *plan.both, *plan.device]
+    return [*standard, *plan.both, *plan.device, *(WITH_LINES if os.environ.get(LINES) else ())]
 
 
 def _write_depends(plan: Compilation, output: str, paths: Iterable[str]) -> None:

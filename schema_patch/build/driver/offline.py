@@ -151,7 +151,7 @@ def _spills(code: bytes) -> dict[str, int]:
 
 def _spilling(notes: str) -> Iterator[tuple[str, int]]:
     for block in re.split(r"(?m)^\s*- name:\s*", notes)[1:]:
-        size = re.search(r"usage:\s*spill_fill_space\s+size:\s*(\d+)", block)
+        size = re.search(r"usage:\s*(?:spill_fill_space|single_space)\s+size:\s*(\d+)", block)
         if size and int(size[1]):
             yield block.split("\n", 1)[0].strip("'\" "), int(size[1])
 

@@ -1,0 +1,69 @@
+"""A document -> lines of text, 80 columns, long names folded."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from .model import Access, Document, Kernel
+
+WIDTH = 80
+COLUMNS = (
+    ("SIMD", 4), ("regs", 5), ("spills", 7), ("private", 8), ("local", 7), ("barr", 5), ("instr", 6), ("send", 5),
+    ("dpas", 5), ("math", 5), ("int64", 6), ("moves", 6), ("confl", 6),
+)  # fmt: skip
+
+
+def text(document: Document) -> Iterator[str]:
+    target = ""
+    for kernel in document.kernels:
+        if kernel.target != target:
+            target = kernel.target
+            yield f"{target}, {document.compiler}"
+            yield "".join(f"{name:>{width}}" for name, width in COLUMNS)
+        yield from lines(kernel)
+
+
+def summary(document: Document) -> str:
+    counts = Counter(kernel.target for kernel in document.kernels)
+    spilling = sum(kernel.spill_size > 0 for kernel in document.kernels)
+    words = ", ".join(f"{count} kernels on {target}" for target, count in counts.items()) or "no kernels"
+    failed = f"; {len(document.failed)} could not be looked at" if document.failed else ""
+    return f"{words}; {spilling} spill{failed}"
+
+
+def lines(kernel: Kernel) -> Iterator[str]:
+    """A kernel's name, its numbers, its loops and how much of it cards hold."""
+    yield from _folded(f"{kernel.title}{f'  ({kernel.line})' if kernel.line else ''}", "", "  ")
+    count = kernel.instructions.get
+    numbers = (
+        kernel.simd_size, kernel.grf_count, kernel.spill_size, kernel.private_size, kernel.slm_size,
+        kernel.barrier_count, sum(kernel.instructions.values()), count("send", 0), count("dpas", 0), count("math", 0),
+        count("int64", 0), count("move", 0), "?" if kernel.bank_conflicts is None else kernel.bank_conflicts,
+    )  # fmt: skip
+    yield "".join(f"{number:>{width}}" for number, (_, width) in zip(numbers, COLUMNS, strict=True))
+    if loads := _loads(kernel.accesses):
+        yield from _folded(f"loads: {loads}", "    ", "      ")
+    for loop in kernel.loops:
+        if loop.bytes_loaded:
+            place = f" ({loop.line})" if loop.line else ""
+            words = f"loop {loop.start}{place}: {loop.size} instructions, {loop.bytes_loaded} bytes loaded"
+            yield from _folded(words, "    ", "      ")
+    held = ", ".join(
+        f"{name} {one.threads:,}/{'' if one.exact else 'up to '}{one.groups:,}" for name, one in kernel.resident.items()
+    )
+    if held:
+        yield from _folded(f"threads/groups at once: {held}", "    ", "      ")
+
+
+def _loads(accesses: Iterable[Access]) -> str:
+    return ", ".join(
+        f"{a.count} x {a.size} bytes {'block' if a.block else 'by lane'}{' local' if a.local else ''}"
+        for a in accesses
+        if a.load
+    )
+
+
+def _folded(text: str, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

@@ -58,6 +58,9 @@ def _one_line(text: str) -> str:
 
 
 def _diff(planned: FilePlan, root: str) -> bytes:
-    from schema_patch.text.diff import shown, unified
+    from schema_patch.text.diff import pieces, shown, unified
 
+    if planned.prove:  # a library has no lines
+        texts = [(change.before, change.after) for change in planned.changes]
+        return pieces(texts, shown(planned.file.path, root))
     return unified(planned.file.data, planned.new, shown(planned.file.path, root))

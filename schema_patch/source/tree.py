@@ -152,7 +152,7 @@ def _replace(planned_files: Iterable[FilePlan], done: list[FilePlan]) -> list[To
     errors: list[ToolError] = []
     for planned in planned_files:
         try:
-            files.replace(planned.file, planned.new)
+            files.replace(planned.file, planned.new, planned.prove)
             done.append(planned)
         except ToolError as error:  # the next file is done all the same
             errors.append(error)

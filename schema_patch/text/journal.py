@@ -143,7 +143,7 @@ class Journal:
 
     def _undo(self, entry: Entry) -> bool:
         path = str(self.root / entry.path)
-        file = files.read(path)
+        file = files.load(path)
         if digest(file.data) == entry.before:
             return False
         if digest(file.data) != entry.after:

@@ -219,10 +219,10 @@ def test_a_file_that_changes_meanwhile(
     target = tree / "in_place_operands" / "ops.cc"
     replace = files.replace
 
-    def meddle(file: files.SourceFile, data: bytes) -> None:
+    def meddle(file: files.SourceFile, data: bytes, prove: files.Prove | None) -> None:
         if file.real == target:
             target.write_bytes(file.data + b"// edited meanwhile\n")
-        replace(file, data)
+        replace(file, data, prove)
 
     monkeypatch.setattr(files, "replace", meddle)
     assert main.main(["apply", str(tree)]) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from schema_patch.elf import reader, second
 from schema_patch.elf.layout import prove_whole
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.model import Edit, ToolError
+from schema_patch.text.edits import apply
 from schema_patch.text.files import SourceFile
 from schema_patch.verify import load
 
@@ -32,26 +33,19 @@ def refuse_signed(file: SourceFile) -> None:
         raise ToolError(f"the library is signed ({sign}): no byte of it may change; build it again", file.path)
 
 
-def prove(path: str, meant: bytes, expected: ElfFacts, edits: Iterable[Edit], *, loads: bool) -> None:
-    """Raises ToolError where the file at `path` is not what was meant: its bytes, what it registers, all else in it.
-
-    `expected.path` is what messages call it.
-    """
-    where = expected.path
-    if Path(path).read_bytes() != meant:
-        raise ToolError("expected the bytes that were planned, found others: not written, run again", where)
-    found = reader.read(path, where)
-    if replace(found, schemas=()) != replace(expected, schemas=(), differences=()) or set(found.schemas) != set(
-        expected.schemas
-    ):
-        raise ToolError(
-            "the new bytes would not register what was meant: nothing written; please report this library", where
-        )
-    differing = [*second.differences(path, where), *second.misplaced(path, [edit.span for edit in edits])]
+def prove(path: str, file: SourceFile, edits: Sequence[Edit], expected: ElfFacts, *, loads: bool) -> None:
+    """Raises ToolError where the file at `path` is not what was meant: its bytes, what it registers, all else in it."""
+    if Path(path).read_bytes() != apply(file.data, edits):
+        raise ToolError("expected the bytes that were planned, found others: not written, run again", file.path)
+    found = reader.read(path, file.path)
+    same = {*found.schemas} == {*expected.schemas}
+    if not same or replace(found, schemas=()) != replace(expected, path=file.path, schemas=(), differences=()):
+        message = "the new bytes would not register what was meant: nothing written; please report this library"
+        raise ToolError(message, file.path)
+    differing = [*second.differences(path, file.path), *second.misplaced(path, [edit.span for edit in edits])]
     if differing:
-        raise ToolError(f"two readers of the new file differ in its {differing[0]}: nothing written", where)
-    if loads:
-        told = next(iter(load.ask([replace(found, path=path)])))
+        raise ToolError(f"two readers of the new file differ in its {differing[0]}: nothing written", file.path)
+    for told in load.ask([replace(found, path=path)]) if loads else ():
         troubles = [*(error.message for error in told.errors), *(finding.message for finding in told.findings)]
         if troubles:
-            raise ToolError(f"torch does not load the new file as it was read: {troubles[0]}; nothing written", where)
+            raise ToolError(f"with the new bytes, {troubles[0]}: nothing written", file.path)

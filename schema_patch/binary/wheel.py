@@ -7,7 +7,6 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from schema_patch.elf import reader
@@ -17,13 +16,12 @@ from schema_patch.installed.packages import BROKEN_ZIP, DIST_INFO, Library
 from schema_patch.model import ToolError
 from schema_patch.schemas.selection import Selection
 from schema_patch.schemas.table import Table
-from schema_patch.source.patch import FilePlan
-from schema_patch.text import edits, files
+from schema_patch.text import files
 from schema_patch.text.files import SourceFile
 
 from . import plan, proof
 from .plan import Make
-from .tree import InstalledPlan, Progress, library
+from .tree import InstalledPlan, Progress, file_plan
 
 LABEL = "schemas"
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
@@ -56,13 +54,12 @@ def _library(one: Library, table: Table, ops: Selection, make: Make, result: Ins
             result.facts.append(facts)
             return
         file = SourceFile(one.path, Path(copy), Path(copy).read_bytes())
-        planned = library(file, facts, table, ops, make)
+        proof.refuse_signed(file)
+        planned = plan.library(file, facts, table, ops, make)
     result.errors += planned.errors
     result.facts.append(planned.expected)
     if planned.edits:
-        new = edits.apply(file.data, planned.edits)
-        prove = partial(proof.prove, meant=new, expected=planned.expected, edits=planned.edits, loads=False)
-        result.files.append(FilePlan(file, new, planned.edits, planned.changes, prove=prove))
+        result.files.append(file_plan(planned, loads=False))
 
 
 def write(planned: InstalledPlan, path: str, out: str) -> Path:

@@ -79,6 +79,8 @@ def rewrite(
             troubles.append(error)
             continue
         troubles += _proved(plan) if diff else []
+        for note in plan.notes:
+            click.echo(note, err=True)
         facts += plan.facts
     if form == "text" and not diff:
         changes.show(done)

@@ -150,9 +150,10 @@ def write(plan: TreePlan, root: str, done: list[FilePlan]) -> list[ToolError]:
 
 def _replace(planned_files: Iterable[FilePlan], done: list[FilePlan]) -> list[ToolError]:
     errors: list[ToolError] = []
+    replacing = files.Replacing()
     for planned in planned_files:
         try:
-            files.replace(planned.file, planned.new, planned.prove)
+            replacing.replace(planned.file, planned.new, planned.prove)
             done.append(planned)
         except ToolError as error:  # the next file is done all the same
             errors.append(error)

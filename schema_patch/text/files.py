@@ -115,14 +115,36 @@ def given(path: str, real: Path, data: bytes, what: str = "C++ source") -> Sourc
     return SourceFile(path, real, data)
 
 
-def replace(file: SourceFile, data: bytes, prove: Prove | None = None) -> None:
-    """Puts `data` in the file's place if it still holds what was read. Raises ToolError; then nothing has changed.
+class Replacing:
+    """Puts new files in the places of old ones. Names of one file, as hard links are, stay names of one."""
 
-    `prove` is given the path of the new file before it takes the place of the old one.
-    """
-    if load(file.path).data != file.data:
-        raise ToolError("the file changed while it was being patched: nothing written, run again", file.path)
-    write(file.real, data, file.path, prove)
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, int, bytes], Path] = {}
+
+    def replace(self, file: SourceFile, data: bytes, prove: Prove | None = None) -> None:
+        """Puts `data` in the file's place if it still holds what was read. Raises ToolError; then nothing has changed.
+
+        `prove` is given the path of the new file before it takes the place of the old one.
+        """
+        if load(file.path).data != file.data:
+            raise ToolError("the file changed while it was being patched: nothing written, run again", file.path)
+        status = file.real.stat()
+        key = (status.st_dev, status.st_ino, data)
+        if status.st_nlink > 1 and key in self._made:
+            _link(self._made[key], file.real)
+        else:
+            write(file.real, data, file.path, prove)
+        self._made[key] = file.real
+
+
+def _link(source: Path, target: Path) -> None:
+    """Makes `target` another name of `source`, in one step."""
+    temporary = target.with_name(f".{target.name}.{os.getpid():08d}.tmp")
+    try:
+        os.link(source, temporary)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise ToolError(f"cannot link: {error.strerror}; the file is as it was", str(target)) from error
 
 
 def write(target: Path, data: bytes, name: str | None = None, prove: Prove | None = None) -> None:

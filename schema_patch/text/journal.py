@@ -122,6 +122,7 @@ class Journal:
         restored: list[str] = []
         errors: list[ToolError] = []
         kept: list[Entry] = []
+        replacing = files.Replacing()
         stuck: set[str] = set()
         for path in {entry.path for entry in self.entries}:
             files.sweep((self.root / path).resolve())
@@ -131,7 +132,7 @@ class Journal:
                 kept.append(entry)
                 continue
             try:
-                if self._undo(entry):
+                if self._undo(entry, replacing):
                     restored.append(entry.path)
             except ToolError as error:
                 errors.append(error)
@@ -141,21 +142,34 @@ class Journal:
         self.save()
         return sorted(set(restored)), errors
 
-    def _undo(self, entry: Entry) -> bool:
+    def _undo(self, entry: Entry, replacing: files.Replacing) -> bool:
         path = str(self.root / entry.path)
         file = files.load(path)
         if digest(file.data) == entry.before:
             return False
         if digest(file.data) != entry.after:
             raise ToolError("the file changed since it was patched: not reverted, take the change out by hand", path)
-        try:
-            original = edits.apply(file.data, [Edit(Span(u.start, u.end), u.new) for u in entry.undo])
-        except ValueError:
-            original = b""
-        if digest(original) != entry.before:
+        original = _original(entry, file.data)
+        if original is None:
             raise ToolError(f"the journal {self.file} does not give back the original bytes: not reverted", path)
-        files.replace(file, original)
+        replacing.replace(file, original)
         return True
+
+
+def original(root: str, file: files.SourceFile) -> bytes | None:
+    """What a file held before the run that wrote it as it is, by the journal of its tree; None if not known."""
+    book = Journal(root)
+    entries = [entry for entry in _read(book.file) if book.root / entry.path == file.real]
+    last = next((entry for entry in reversed(entries) if entry.after == digest(file.data)), None)
+    return _original(last, file.data) if last else None
+
+
+def _original(entry: Entry, data: bytes) -> bytes | None:
+    try:
+        found = edits.apply(data, [Edit(Span(u.start, u.end), u.new) for u in entry.undo])
+    except ValueError:
+        return None
+    return found if digest(found) == entry.before else None
 
 
 def _read(file: Path) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""Installed libraries on disk: which paths hold them, and the plans for what lies there and for its RECORD.
+"""Installed libraries on disk: the plans for what lies at a path, carried out and taken back; RECORD follows.
 
 What is written, journalled and taken back is so by source/tree.py, as for sources.
 """
@@ -14,26 +14,27 @@ from pathlib import Path
 
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.installed import records
-from schema_patch.model import Edit, ToolError
+from schema_patch.model import ToolError
 from schema_patch.schemas.selection import Selection
 from schema_patch.schemas.table import Table
+from schema_patch.source import tree
 from schema_patch.source.patch import FilePlan, TreePlan
 from schema_patch.text import edits, files, journal
-from schema_patch.text.files import SourceFile
 from schema_patch.verify.gather import gather
 
 from . import plan, proof
 from .plan import Make
 
 Progress = Callable[[str], None]
-Edited = tuple[SourceFile, bytes]  # a library and what it is to hold
 
 
 @dataclass
 class InstalledPlan(TreePlan):
-    """New bytes for installed files. `facts`: what every library that was read says, once they are written."""
+    """New bytes for libraries. `facts`: what all that were read say, once that is written; `libraries`: those with
+    operators of the table, changed or not; `notes`: what the user should hear."""
 
     facts: list[ElfFacts] = field(default_factory=list)
+    libraries: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -43,19 +44,17 @@ def plan_all(
     """Plans the change of the libraries at a path, each with its row in RECORD."""
     found = gather([root], spaces=table.all_namespaces, progress=progress)
     result = InstalledPlan(errors=list(found.errors))
-    rows: list[Edited] = []
     for facts in found.judged:
         try:
             planned = _library(facts, root, table, ops, make) if facts.schemas else None
             if planned and planned.edits:
                 result.files.append(file_plan(planned, loads=loads))
-            rows += [(planned.file, result.files[-1].new if planned.edits else planned.file.data)] if planned else []
+            result.libraries += [planned.file.real] if planned else []
             result.errors += planned.errors if planned else []
             result.facts.append(planned.expected if planned else facts)
         except ToolError as error:
             result.errors.append(error)
             result.facts.append(facts)
-    result.files += _records(rows, root)
     result.notes += _other_names(result.files)
     return result
 
@@ -80,20 +79,21 @@ def file_plan(planned: plan.LibraryPlan, *, loads: bool) -> FilePlan:
     return FilePlan(file, edits.apply(file.data, made), made, planned.changes, prove=prove)
 
 
-def _records(rows: Iterable[Edited], root: str) -> list[FilePlan]:
-    """The lists that state the hashes of these libraries, with the new ones.
+def write(planned: InstalledPlan, root: str, done: list[FilePlan]) -> list[ToolError]:
+    """Writes the libraries of a plan as sources are, and what RECORD states of them; also what a killed run left."""
+    return tree.write(planned, root, done, lambda book: _settle(book, planned.libraries))
 
-    A list that states the hash from before an earlier run was left behind when that was killed.
-    """
-    made: dict[Path, list[Edit]] = {}
-    for file, new in rows:
-        row = records.of(file.real)
-        before = [file.data, *filter(None, [journal.original(root, file)])] if row else []
-        edit = next((edit for old in before if row and (edit := records.renewed(row, old, new))), None)
-        if row and edit and edit.new != row.stated.encode():
-            made.setdefault(row.record, []).append(edit)
-    lists = ((files.load(str(record)), found) for record, found in made.items())
-    return [FilePlan(file, edits.apply(file.data, found), tuple(found)) for file, found in lists]
+
+def revert(root: str) -> tuple[list[str], list[ToolError]]:
+    """Takes back what the journal holds for this path, and what RECORD states of it. Raises ToolError."""
+    return tree.revert(root, lambda book: _settle(book, {(book.root / entry.path).resolve() for entry in book.entries}))
+
+
+def _settle(book: journal.Journal, libraries: Iterable[Path]) -> None:
+    for library in sorted(libraries):
+        earlier = book.digests(library)
+        if earlier and library.is_file():
+            records.follow(library, earlier)
 
 
 def _other_names(planned: Iterable[FilePlan]) -> Iterator[str]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from schema_patch.model import ToolError, Verdict
 
 if TYPE_CHECKING:
-    from schema_patch.source.patch import FilePlan, TreePlan
+    from schema_patch.source.patch import FilePlan
+
+Write = Callable[[Any, str, "list[FilePlan]"], "list[ToolError]"]
 
 
-def carry_out(plan: TreePlan, path: str, diff: bool, done: list[FilePlan], troubles: list[ToolError]) -> bool:
+def carry_out(
+    plan: Any, path: str, diff: bool, done: list[FilePlan], troubles: list[ToolError], write: Write | None = None
+) -> bool:
     """Shows a plan or writes it, adding to `done` and `troubles`. False where the user interrupted it."""
     from schema_patch.report.text import finding_line
     from schema_patch.source import tree
@@ -27,7 +31,7 @@ def carry_out(plan: TreePlan, path: str, diff: bool, done: list[FilePlan], troub
         return True
     written: list[FilePlan] = []
     try:
-        troubles += tree.write(plan, path, written) if plan.files else []
+        troubles += (write or tree.write)(plan, path, written) if plan.files or write else []
     except KeyboardInterrupt:
         message = f"interrupted: {len(written)} of {len(plan.files)} files written, each whole; take them back with"
         click.echo(f"{message} `schema-patch revert {path}`", err=True)

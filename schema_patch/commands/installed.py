@@ -33,6 +33,13 @@ def told_apart(paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return built, tuple(path for path in paths if path not in built)
 
 
+def revert(path: str) -> tuple[list[str], list[ToolError]]:
+    """The files restored, and why others were not. Raises ToolError where there is no journal."""
+    from schema_patch.binary import tree
+
+    return tree.revert(path)
+
+
 def rewrite(
     paths: Sequence[str],
     ops: tuple[str, ...],
@@ -73,7 +80,7 @@ def rewrite(
                 troubles += plan.errors
                 if plan.files:
                     click.echo(wheel.write(plan, path, wheel_out), err=True)
-            elif not changes.carry_out(plan, path, diff, done, troubles):
+            elif not changes.carry_out(plan, path, diff, done, troubles, tree.write):
                 return 2
         except ToolError as error:
             troubles.append(error)

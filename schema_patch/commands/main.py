@@ -139,13 +139,14 @@ def strip(paths: tuple[str, ...], ops: tuple[str, ...], load: bool, wheel_out: s
 @PATHS
 def revert(paths: tuple[str, ...]) -> int:
     """Give back the bytes from before apply or strip, from the journal in each PATH."""
+    from schema_patch.installed.kind import is_installed
     from schema_patch.source import tree
 
     restored: list[str] = []
     errors: list[ToolError] = []
     for path in paths:
         try:
-            found, failed = tree.revert(path)
+            found, failed = (installed.revert if is_installed(path) else tree.revert)(path)
         except ToolError as error:
             found, failed = [], [error]
         restored += found

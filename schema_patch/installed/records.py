@@ -10,11 +10,12 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from schema_patch.model import Edit, Span
+from schema_patch.text import edits, files
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,13 @@ class Row:
     stated: str
 
 
-def digest(data: bytes, algorithm: str = "sha256") -> str:
+def digest(data: bytes) -> str:
     """The hash of a file as RECORD states it."""
-    found = hashlib.new(algorithm, data).digest()
-    return f"{algorithm}={base64.urlsafe_b64encode(found).decode().rstrip('=')}"
+    return _stated(hashlib.sha256(data).digest())
+
+
+def _stated(found: bytes) -> str:
+    return f"sha256={base64.urlsafe_b64encode(found).decode().rstrip('=')}"
 
 
 def of(library: Path) -> Row | None:
@@ -55,12 +59,17 @@ def _row(record: Path, name: str) -> Row | None:
     return None
 
 
-def renewed(row: Row, old: bytes, new: bytes) -> Edit | None:
-    """The edit that states the hash of the new file; None where the old one's is not what is stated."""
-    algorithm = row.stated.partition("=")[0]
-    if algorithm not in hashlib.algorithms_guaranteed or digest(old, algorithm).rstrip("=") != row.stated.rstrip("="):
-        return None
-    return Edit(row.span, digest(new, algorithm).encode())
+def follow(library: Path, earlier: Collection[str]) -> None:
+    """States the hash of a file as it is now, where its RECORD states an earlier one; those in hexadecimal digits."""
+    row = of(library)
+    if row:
+        files.sweep(row.record)
+    if row is None or row.stated not in {_stated(bytes.fromhex(one)) for one in earlier}:
+        return
+    new = digest(library.read_bytes())
+    if new != row.stated:
+        record = files.load(str(row.record))
+        files.Replacing().replace(record, edits.apply(record.data, [Edit(row.span, new.encode())]))
 
 
 def written(files: Mapping[str, tuple[str, int]], record: str) -> bytes:

@@ -130,7 +130,7 @@ class Replacing:
             raise ToolError("the file changed while it was being patched: nothing written, run again", file.path)
         status = file.real.stat()
         key = (status.st_dev, status.st_ino, data)
-        if status.st_nlink > 1 and key in self._made:
+        if key in self._made:
             _link(self._made[key], file.real)
         else:
             write(file.real, data, file.path, prove)

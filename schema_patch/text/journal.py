@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -112,9 +112,16 @@ class Journal:
         for nested in self.taken_over:
             nested.unlink(missing_ok=True)
 
-    def revert(self, only: str | None = None) -> tuple[list[str], list[ToolError]]:
+    def digests(self, real: Path) -> set[str]:
+        """The SHA-256 of all that a file held before and after each run."""
+        entries = (entry for entry in self.entries if (self.root / entry.path).resolve() == real)
+        return {digest for entry in entries for digest in (entry.before, entry.after)}
+
+    def revert(
+        self, only: str | None = None, settle: Callable[[Journal], None] | None = None
+    ) -> tuple[list[str], list[ToolError]]:
         """Takes everything back, last change first; `only` what is at this path. Returns the files restored, and why
-        others were not.
+        others were not. `settle` is called before the journal forgets what it knows of the files.
 
         A file that holds neither the patched nor the original bytes is left alone, with its entries.
         """
@@ -138,6 +145,8 @@ class Journal:
                 errors.append(error)
                 stuck.add(entry.path)
                 kept.append(entry)
+        if settle:
+            settle(self)
         self.entries = kept[::-1]
         self.save()
         return sorted(set(restored)), errors
@@ -149,27 +158,14 @@ class Journal:
             return False
         if digest(file.data) != entry.after:
             raise ToolError("the file changed since it was patched: not reverted, take the change out by hand", path)
-        original = _original(entry, file.data)
-        if original is None:
+        try:
+            original = edits.apply(file.data, [Edit(Span(u.start, u.end), u.new) for u in entry.undo])
+        except ValueError:
+            original = b""
+        if digest(original) != entry.before:
             raise ToolError(f"the journal {self.file} does not give back the original bytes: not reverted", path)
         replacing.replace(file, original)
         return True
-
-
-def original(root: str, file: files.SourceFile) -> bytes | None:
-    """What a file held before the run that wrote it as it is, by the journal of its tree; None if not known."""
-    book = Journal(root)
-    entries = [entry for entry in _read(book.file) if book.root / entry.path == file.real]
-    last = next((entry for entry in reversed(entries) if entry.after == digest(file.data)), None)
-    return _original(last, file.data) if last else None
-
-
-def _original(entry: Entry, data: bytes) -> bytes | None:
-    try:
-        found = edits.apply(data, [Edit(Span(u.start, u.end), u.new) for u in entry.undo])
-    except ValueError:
-        return None
-    return found if digest(found) == entry.before else None
 
 
 def _read(file: Path) -> list[Entry]:

@@ -16,6 +16,8 @@ from . import annotate, grammar
 from .annotate import Returns, TextEdit
 from .grammar import Schema
 
+LEFT, ANYWHERE = range(2)
+STYLES = ((False, True), (True, True), (True, False))  # bare, and tied to the result
 WORDS = frozenset({"ident", "number"})
 
 
@@ -30,13 +32,14 @@ class NoRoom(ValueError):
 def annotated(schema: Schema, effect: Effect, end: int | None = None) -> str:
     """The text that says what the operator does, as long as the one it has and the same from `end` on.
 
-    Alias sets are named where that fits; else only the one that the result refers to; else none. Raises NoRoom.
+    Alias sets are named where that fits; else only the one that the result refers to; else none. Blanks that a stripped
+    annotation left are filled by one of its size. Raises NoRoom.
     """
     lacking = 0
-    for bare, tied in ((False, True), (True, True), (True, False)):
-        edits = annotate.plan(schema, effect, Returns.ALIAS, bare=bare, tied=tied)
+    ways = [annotate.plan(schema, effect, Returns.ALIAS, bare=bare, tied=tied) for bare, tied in STYLES]
+    for edits, where in (*((edits, LEFT) for edits in ways), *((edits, ANYWHERE) for edits in ways)):
         try:
-            return in_place(schema.text, edits, end)
+            return in_place(schema.text, edits, end, where)
         except NoRoom as error:
             lacking = error.lacking
     raise NoRoom(lacking)
@@ -48,8 +51,11 @@ def stripped(schema: Schema) -> str:
     return annotate.apply(schema.text, blanks)
 
 
-def in_place(text: str, edits: Sequence[TextEdit], end: int | None = None) -> str:
-    """The text after some edits, as long as it was and the same from `end` on. Raises NoRoom."""
+def in_place(text: str, edits: Sequence[TextEdit], end: int | None = None, where: int = ANYWHERE) -> str:
+    """The text after some edits, as long as it was and the same from `end` on. Raises NoRoom.
+
+    `where`: which white space may go; that right behind the edits alone, if it is what they LEFT.
+    """
     end = len(text) if end is None else end
     late = [edit for edit in edits if edit.end > end]
     if late:
@@ -58,7 +64,7 @@ def in_place(text: str, edits: Sequence[TextEdit], end: int | None = None) -> st
     if len(head) < end:
         at = max(behind)
         head = head[:at] + " " * (end - len(head)) + head[at:]
-    gone = {*islice(_spare(head + text[end:], len(head), behind), len(head) - end)}
+    gone = {*islice(_spare(head + text[end:], len(head), behind, where), len(head) - end)}
     if len(head) - len(gone) > end:
         raise NoRoom(len(head) - len(gone) - end)
     return "".join(letter for at, letter in enumerate(head) if at not in gone) + text[end:]
@@ -73,12 +79,14 @@ def _positions(edits: Sequence[TextEdit]) -> set[int]:
     return found
 
 
-def _spare(text: str, end: int, behind: set[int]) -> Iterator[int]:
+def _spare(text: str, end: int, behind: set[int], where: int) -> Iterator[int]:
     """The characters of white space that torch does not need, those first that are missed least."""
     gaps = [gap for gap in _gaps(text) if gap.end <= end]
     for gap in gaps:  # what a stripped annotation left
         if gap.start in behind:
             yield from range(gap.start + gap.before_word, gap.end)
+    if where == LEFT:
+        return
     for gap in gaps:
         if gap.start not in behind:
             yield from range(gap.start + 1, gap.end)

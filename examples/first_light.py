@@ -28,7 +28,8 @@ ROOT = Path(os.path.relpath(Path(__file__).resolve().parents[1]))  # relative, s
 SCRATCH = ROOT / "build" / "run"
 LOG = SCRATCH / "log.txt"
 PATIENT = ROOT / "examples/as_shipped"
-SHIPPED, REBUILT, PATCHED = SCRATCH / "shipped", SCRATCH / "rebuilt", SCRATCH / "new"
+SHIPPED, IN_PLACE = SCRATCH / "shipped", SCRATCH / "in-place"
+REBUILT, PATCHED = SCRATCH / "rebuilt", SCRATCH / "new"
 SIX_LINES, RACING = ROOT / "examples/six_lines.py", ROOT / "examples/racing.py"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 NAMESPACE, RACE = "esimd_race", "esimd_race::esimd_resadd_norm_gemv_fp8_pert"
@@ -65,6 +66,11 @@ def heal(returns: str) -> None:
     block("3. Three ways to be safe")
     say("The guard, without a rebuild, in every process that imports torch:")
     run("python", SIX_LINES, site=SHIPPED, env={"SCHEMA_KIT_GUARD": "1"}, expect=0, show=holding("the same"))
+    say("The installed library, without a compiler: its schemas rewritten in place; compiled with the guard alone:")
+    shutil.copytree(SHIPPED, IN_PLACE)
+    run("schema-patch", "apply", IN_PLACE, expect=0, show=last)
+    run("python", SIX_LINES, site=IN_PLACE, expect=2, show=holding("schema", "refused"))
+    run("python", SIX_LINES, site=IN_PLACE, env={"SCHEMA_KIT_GUARD": "1"}, expect=0, show=holding("the same"))
     say("The source: patched, built against the installed torch, verified:")
     run("schema-patch", "rebuild", PATIENT, "--returns", returns, "--out", REBUILT, expect=0, show=verdicts)
     install(next(REBUILT.glob("*.whl")), PATCHED)

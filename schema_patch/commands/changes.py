@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,10 +11,14 @@ from schema_patch.model import ToolError, Verdict
 from schema_patch.report.text import one_line
 
 if TYPE_CHECKING:
-    from schema_patch.source.patch import FilePlan, TreePlan
+    from schema_patch.source.patch import FilePlan
+
+Write = Callable[[Any, str, "list[FilePlan]"], "list[ToolError]"]
 
 
-def carry_out(plan: TreePlan, path: str, diff: bool, done: list[FilePlan], troubles: list[ToolError]) -> bool:
+def carry_out(
+    plan: Any, path: str, diff: bool, done: list[FilePlan], troubles: list[ToolError], write: Write | None = None
+) -> bool:
     """Shows a plan or writes it, adding to `done` and `troubles`. False where the user interrupted it."""
     from schema_patch.report.text import finding_line
     from schema_patch.source import tree
@@ -28,7 +32,7 @@ def carry_out(plan: TreePlan, path: str, diff: bool, done: list[FilePlan], troub
         return True
     written: list[FilePlan] = []
     try:
-        troubles += tree.write(plan, path, written) if plan.files else []
+        troubles += (write or tree.write)(plan, path, written) if plan.files or write else []
     except KeyboardInterrupt:
         message = f"interrupted: {len(written)} of {len(plan.files)} files written, each whole; take them back with"
         click.echo(f"{message} `schema-patch revert {path}`", err=True)
@@ -59,6 +63,9 @@ def _one_line(text: str) -> str:
 
 
 def _diff(planned: FilePlan, root: str) -> bytes:
-    from schema_patch.text.diff import shown, unified
+    from schema_patch.text.diff import pieces, shown, unified
 
+    if planned.prove:  # a library has no lines
+        texts = [(change.before, change.after) for change in planned.changes]
+        return pieces(texts, shown(planned.file.path, root))
     return unified(planned.file.data, planned.new, shown(planned.file.path, root))

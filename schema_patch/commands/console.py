@@ -39,14 +39,20 @@ def show(
     silent: bool = False,
     summary: str = "",
     title: str = "schema-kit",
+    asked: Sequence[str] = (),
 ) -> int:
-    """Prints a report and gives its exit code. Verdicts in `quiet` were told already; `summary` replaces the usual."""
+    """Prints a report and gives its exit code. Verdicts in `quiet` were told already; `summary` replaces the usual.
+
+    `asked`: the paths of binaries, whose report begins with the verdict and what to do next.
+    """
     if not silent:
         text = render(report, form, title=title)
         if text:
             click.echo(text)
         else:
-            _text(report, quiet, summary)
+            if asked:
+                _verdict(report, asked)
+            _text(report, quiet, summary, grouped=bool(asked))
     show_errors(report.errors)
     return report.exit_code
 
@@ -64,9 +70,17 @@ class Reporting:
     def count(self, report: Report) -> Report:
         return replace(report, strict=self.strict, may_be_empty=self.may_be_empty)
 
-    def show(self, report: Report, title: str, *, quiet: Collection[Verdict] = (), summary: str = "") -> int:
+    def show(
+        self,
+        report: Report,
+        title: str,
+        *,
+        quiet: Collection[Verdict] = (),
+        summary: str = "",
+        asked: Sequence[str] = (),
+    ) -> int:
         """Tells of a report everywhere it was asked for; its exit code."""
-        from schema_patch.report import text
+        from schema_patch.report import people, text
         from schema_patch.text import files
 
         form = self.form
@@ -74,10 +88,11 @@ class Reporting:
             annotations = text.github(report)
             click.echo(annotations, nl=bool(annotations))
         if self.output:
-            written = render(report, form, title=title) or text.text(report) + "\n"
+            lead = f"{people.headline(report)}\n" if asked else ""
+            written = render(report, form, title=title) or f"{lead}{text.text(report)}\n"
             files.write(Path(os.path.realpath(self.output)), written.encode("utf-8", "surrogateescape"), self.output)
             form = "text"
-        return show(report, form, quiet=quiet, summary=summary, title=title)
+        return show(report, form, quiet=quiet, summary=summary, title=title, asked=asked)
 
 
 def reported(command: Callable[..., int]) -> Callable[..., int]:
@@ -97,16 +112,26 @@ def reported(command: Callable[..., int]) -> Callable[..., int]:
     return call
 
 
-def _text(report: Report, quiet: Collection[Verdict], summary: str) -> None:
+def _verdict(report: Report, asked: Sequence[str]) -> None:
+    from schema_patch.report import people
+
+    click.echo(people.headline(report))
+    for step in people.steps(report, asked):
+        click.echo(step, err=True)
+    for line in people.unread(report):
+        click.echo(line, err=True)
+
+
+def _text(report: Report, quiet: Collection[Verdict], summary: str, *, grouped: bool = False) -> None:
     from schema_patch.report import text as lines
 
     told = {row.location for row in report.checked if row.verdict in quiet}
     if sys.stdout.isatty() and not summary:
         _table(report)
-    for finding in report.findings:
-        if finding.location not in told:
-            click.echo(lines.finding_line(finding))
-    for code in sorted({finding.code for finding in report.findings if finding.location not in told}):
+    findings = [finding for finding in report.findings if finding.location not in told]
+    for line in lines.finding_lines(findings) if grouped else map(lines.finding_line, findings):
+        click.echo(line)
+    for code in sorted({finding.code for finding in findings}):
         click.echo(f"{code}: see {lines.page(code)}", err=True)
     for line in lines.package_lines(report):
         click.echo(line)

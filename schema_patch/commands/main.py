@@ -16,7 +16,7 @@ from schema_patch.commands.console import FORMAT, OPS, Reporting, known_ops, pro
 from schema_patch.model import ToolError
 from schema_patch.report.text import one_line
 
-from . import audit, build, ending, serving, sources
+from . import audit, build, ending, installed, serving, sources
 from .help import SETTINGS, Group, examples
 from .verify import verify_schemas
 from .version import VERSION
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from schema_patch.source.patch import TreePlan
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+LOAD = click.option("--load", is_flag=True, help="Installed: torch loads the new library before it takes its place.")
+WHEEL_OUT = click.option("--wheel-out", metavar="DIR", help="Where the changed copy of a wheel goes.")
 DIFF = click.option("--diff", is_flag=True, help="Show the change as a diff and write nothing.")
 
 
@@ -80,42 +82,71 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], how: Reporting) -> int:
 @click.option(
     "--infer", is_flag=True, help="Also the operators that no table knows, C++ and Python, as `audit` infers."
 )
+@LOAD
+@WHEEL_OUT
 @DIFF
 @FORMAT
-def apply(paths: tuple[str, ...], ops: tuple[str, ...], returns: str, infer: bool, diff: bool, form: str) -> int:
-    """Write (a!) where an operator writes; nothing else changes."""
+def apply(
+    paths: tuple[str, ...],
+    ops: tuple[str, ...],
+    returns: str,
+    infer: bool,
+    load: bool,
+    wheel_out: str | None,
+    diff: bool,
+    form: str,
+) -> int:
+    """Write (a!) where an operator writes; nothing else changes.
+
+    PATH is a source tree or file; or what is installed: a library, a package or site-packages folder, a wheel. There
+    the texts of the schemas are changed in place, without a compiler.
+    """
     from schema_patch.schemas.annotate import Returns
     from schema_patch.source import patch
 
     def plan(units: Any, known: Any, wanted: Any) -> TreePlan:
         return patch.annotate_all(units, known, Returns(returns), wanted)
 
-    known = audit.inferred(paths) if infer else None
-    return sources.rewrite(paths, ops, diff, form, plan, judge=True, python=returns == "void", inferred=known)
+    built, trees = installed.told_apart(paths)
+    if built and returns == "void":
+        raise click.UsageError(f"--returns void: {installed.NO_VOID}: {built[0]}")
+    if built and infer:
+        raise click.UsageError(f"--infer reads sources, and this is installed: {built[0]}")
+    code = installed.rewrite(built, ops, diff, form, load=load, wheel_out=wheel_out, judge=True) if built else 0
+    if trees:
+        known = audit.inferred(trees) if infer else None
+        python = returns == "void"
+        code = max(code, sources.rewrite(trees, ops, diff, form, plan, judge=True, python=python, inferred=known))
+    return code
 
 
 @schema_patch.command(epilog=examples("schema-patch strip --diff csrc", "schema-patch strip --ops esimd_rms_norm csrc"))
 @PATHS
 @OPS
+@LOAD
+@WHEEL_OUT
 @DIFF
-def strip(paths: tuple[str, ...], ops: tuple[str, ...], diff: bool) -> int:
+def strip(paths: tuple[str, ...], ops: tuple[str, ...], load: bool, wheel_out: str | None, diff: bool) -> int:
     """Take the write annotations of known operators away: the control build of an experiment."""
     from schema_patch.source import patch
 
-    return sources.rewrite(paths, ops, diff, "text", patch.strip_all, judge=False)
+    built, trees = installed.told_apart(paths)
+    code = installed.rewrite(built, ops, diff, "text", load=load, wheel_out=wheel_out, judge=False) if built else 0
+    return max(code, sources.rewrite(trees, ops, diff, "text", patch.strip_all, judge=False) if trees else 0)
 
 
 @schema_patch.command(epilog=examples("schema-patch revert csrc", "schema-patch revert mylib otherlib"))
 @PATHS
 def revert(paths: tuple[str, ...]) -> int:
     """Give back the bytes from before apply or strip, from the journal in each PATH."""
+    from schema_patch.installed.kind import is_installed
     from schema_patch.source import tree
 
     restored: list[str] = []
     errors: list[ToolError] = []
     for path in paths:
         try:
-            found, failed = tree.revert(path)
+            found, failed = (installed.revert if is_installed(path) else tree.revert)(path)
         except ToolError as error:
             found, failed = [], [error]
         restored += found

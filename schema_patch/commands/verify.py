@@ -88,7 +88,8 @@ def verify_schemas(
         else:
             asked = (split(require), sycl, split(target), source, device if parity else None)
             report = _survey(paths, *asked, load, include_all, step)
-    return how.show(how.count(report), f"verify-schemas {' '.join(paths)}", summary=summary)
+    title = f"verify-schemas {' '.join(paths)}"
+    return how.show(how.count(report), title, summary=summary, asked=() if against else paths)
 
 
 def _survey(

@@ -79,6 +79,11 @@ class Layout:
                 return at
         return None
 
+    def address(self, offset: int) -> int | None:
+        """Where a byte of the file is loaded; None where it is not."""
+        found = (part for part in self.loaded if part.start <= offset < part.end)
+        return next((offset - part.start + part.address for part in found), None)
+
     def named(self, name: str) -> Part | None:
         return next((part for part in self.sections if part.name == name), None)
 

@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -161,9 +161,7 @@ def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts) -> E
     named: dict[Named, None] = {}
     unread: dict[Unread, None] = {}
     for row in rows:
-        function = functions.get(row.entry, "")
-        space = row.space or names.space(function)
-        title = names.title(function) or f"the function at {row.entry:#x}"
+        title, space = titled(row, functions)
         found = _text(row, space)
         if isinstance(found, FoundSchema):
             schemas[found] = None
@@ -173,6 +171,12 @@ def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts) -> E
             damaged = row.text is not None
             unread[Unread(title, space, row.text or row.known, row.why, damaged)] = None
     return replace(facts, schemas=tuple(schemas), named=tuple(named), unread=tuple(unread))
+
+
+def titled(row: Registration, functions: Mapping[int, str]) -> tuple[str, str]:
+    """What the function of a registration is called, and the namespace; `functions`: their names, by address."""
+    function = functions.get(row.entry, "")
+    return names.title(function) or f"the function at {row.entry:#x}", row.space or names.space(function)
 
 
 def _text(row: Registration, space: str) -> FoundSchema | Named | None:

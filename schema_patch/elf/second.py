@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from schema_patch.model import Span
 
 from . import dynamic
 from .layout import SHT_NOBITS, SHT_NULL, prove_whole
@@ -32,6 +34,23 @@ def differences(path: str, where: str) -> list[str]:
         warnings.simplefilter("ignore", RuntimeWarning)  # kinds of sections that lief has no name for
         ours, theirs = _ours(path, where), _theirs(binary)
     return [f"{what}: {_some(ours[what], theirs[what])}" for what in ours if sorted(ours[what]) != sorted(theirs[what])]
+
+
+def misplaced(path: str, spans: Sequence[Span]) -> list[str]:
+    """The places of bytes that are loaded elsewhere by lief's reading than by ours, in words."""
+    if os.path.getsize(path) > LARGEST:
+        return []
+    import lief
+
+    binary = lief.ELF.parse(path)
+    with mapped(path, path) as data:
+        layout = prove_whole(data, path)
+    found = []
+    for at in (at for span in spans for at in (span.start, span.end - 1)):
+        address = layout.address(at)
+        if address is None or binary is None or binary.virtual_address_to_offset(address) != at:
+            found.append(f"place of byte {at:#x}")
+    return found
 
 
 def _ours(path: str, where: str) -> dict[str, list[str]]:

@@ -30,7 +30,8 @@ from schema_patch.model import ToolError
 from schema_patch.text import files
 
 from . import packages
-from .packages import MAGIC, MAYBE_SHARED, SHARED, TEXT, Found, Library, Owner
+from .kind import MAGIC, MAYBE_SHARED, SHARED
+from .packages import TEXT, Found, Library, Owner
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -25,11 +25,8 @@ from typing import IO
 from schema_patch.model import ToolError
 
 from . import pth
+from .kind import MAGIC, MAYBE_SHARED, SHARED, ZIP, magic
 
-MAGIC = b"\x7fELF"
-ZIP = b"PK\x03\x04"
-SHARED = re.compile(r"\.so(\.[0-9]+)*$")  # foo.cpython-311-x86_64-linux-gnu.so, libx.so.8
-MAYBE_SHARED = re.compile(r"\.so(?!.*\.debug$)")  # x.so.old is one if its content says so; debug files hold no strings
 TEXT = re.compile(rb"[\t\n\r -~]{4,}")
 DIST_INFO = re.compile(r"(?P<name>[^/]+?)-(?P<version>[^-/]+)\.dist-info")
 LARGEST = 4 << 30  # of a library; the largest published has under one GiB
@@ -94,7 +91,7 @@ def find(path: str) -> Found:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             return _walk(path)
-        start = _start(path) if stat.S_ISREG(mode) else b""
+        start = magic(path) if stat.S_ISREG(mode) else b""
     except OSError as error:
         raise ToolError(f"cannot be read: {error.strerror}", path) from error
     if start == ZIP:
@@ -188,7 +185,7 @@ def _folders(start: str, walked: set[str], found: Found) -> Iterator[tuple[str, 
 
 def _take(path: str, owner: Owner | None, digest: str, root: str, found: Found) -> None:
     """Files a candidate of a walk by its first bytes."""
-    start = _start(path)
+    start = magic(path)
     if path.endswith(".whl") or (path.endswith(".egg") and start == ZIP):
         wheel = _wheel(path, named=False)
         found.libraries += wheel.libraries
@@ -206,11 +203,6 @@ def _take(path: str, owner: Owner | None, digest: str, root: str, found: Found) 
 def _contents(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
-
-
-def _start(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read(4)
 
 
 def _is_text(path: str) -> bool:

@@ -12,7 +12,8 @@ from html import escape
 from schema_patch import __version__
 from schema_patch.model import Location, Report, Severity, Verdict
 
-from .text import summary
+from .people import headline
+from .text import one_line, summary
 
 CLASSES = {
     Verdict.RIGHT: "good",
@@ -38,7 +39,14 @@ th, td { text-align: left; vertical-align: top; padding: .45rem .6rem; border-to
 th:nth-child(1) { width: 9rem; } th:nth-child(2) { width: 15rem; } th:nth-child(4) { width: 17rem; }
 td { overflow-wrap: anywhere; } code { font: 13px/1.45 ui-monospace, monospace; } small { color: var(--dim); }
 .good { color: var(--good); } .warn { color: var(--warn); } .bad { color: var(--bad); } .dim { color: var(--dim); }
-details { margin: 1rem 0; } tr[hidden] { display: none; }
+details { margin: 1rem 0; } tr[hidden] { display: none !important; } summary, li, h1, .sum { overflow-wrap: anywhere; }
+@media (max-width: 48rem) {
+  body { margin: 1rem auto; padding: 0 .7rem; } .card { padding: .2rem .6rem; } .bar { flex-wrap: wrap; }
+  input { min-width: 0; } select { max-width: 100%; } ul { padding-left: 1.2rem; }
+  thead { display: none; } table, tbody, tr, td { display: block; }
+  tr { border-top: 1px solid var(--line); padding: .4rem 0; }
+  td { border: 0; padding: .1rem 0; } td:empty { display: none; }
+}
 """
 
 SCRIPT = """
@@ -79,7 +87,7 @@ def html(report: Report, title: str = "schema-kit") -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <style>{STYLE}</style></head><body>
-<h1>{escape(title)}</h1><p class="sum">{escape(told)}</p>
+<h1>{escape(headline(report))}</h1><p class="sum">{escape(one_line(title))}<br>{escape(told)}</p>
 <div class="cards">{"".join(cards)}</div>
 {_libraries(report)}
 <div class="bar"><input type="search" placeholder="filter by words" aria-label="filter" autofocus>
@@ -112,7 +120,7 @@ def _rows(report: Report) -> Iterator[tuple[str, str]]:
 
 def _row(kind: str, style: str, label: str, op: str, what: str, where: Location | None) -> tuple[str, str]:
     cells = (f'<td class="{style}">{escape(label)}</td><td><code>{escape(op)}</code></td><td>{what}</td>'
-             f"<td><small>{escape(str(where or ''))}</small></td>")  # fmt: skip
+             f"<td><small>{escape(one_line(str(where or '')))}</small></td>")  # fmt: skip
     return kind, f'<tr data-kind="{escape(kind)}">{cells}</tr>'
 
 
@@ -121,7 +129,8 @@ def _libraries(report: Report) -> str:
     if not isinstance(libraries, list) or not libraries:
         return ""
     items = "".join(f"<li>{escape(line)}</li>" for line in library_lines(libraries))
-    return f"<details><summary>{len(libraries)} libraries</summary><ul>{items}</ul></details>"
+    title = f"{len(libraries)} librar{'y' if len(libraries) == 1 else 'ies'}"
+    return f"<details><summary>{title}</summary><ul>{items}</ul></details>"
 
 
 def library_lines(libraries: Iterable[dict[str, object]]) -> Iterator[str]:
@@ -137,4 +146,4 @@ def library_lines(libraries: Iterable[dict[str, object]]) -> Iterator[str]:
         spirv = library.get("without_spirv")
         lacking = f", {spirv} of {library.get('kernels')} kernels without SPIR-V" if spirv else ""
         device = f"; {library.get('kernels')} kernels for {words}{lacking}" if words else ""
-        yield f"{library['path']}{owner}: {library.get('schemas')} schemas{sycl}{device}"
+        yield f"{one_line(str(library['path']))}{owner}: {library.get('schemas')} schemas{sycl}{device}"

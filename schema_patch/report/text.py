@@ -6,6 +6,7 @@ SARIF is in sarif.py, the page in html.py. report.schema.json says what the JSON
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -16,9 +17,18 @@ VERSION = 1
 
 
 def text(report: Report) -> str:
-    """One line a finding, the way compilers print them, one a package, and a summary."""
-    lines = [finding_line(finding) for finding in report.findings]
-    return "\n".join([*lines, *package_lines(report), summary(report)])
+    """The findings under the path that they are in, one line a package, and a summary."""
+    return "\n".join([*finding_lines(report.findings), *package_lines(report), summary(report)])
+
+
+def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """Findings in files that have no lines, each path once."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(str(finding.location), []).append(finding)
+    for path, rows in groups.items():
+        yield f"{one_line(path)}:"
+        yield from (f"  {finding_line(finding).removeprefix(one_line(path))[2:]}" for finding in rows)
 
 
 def finding_line(finding: Finding) -> str:
@@ -45,9 +55,9 @@ def summary(report: Report) -> str:
     """What was checked and how it came out; says so where nothing was verified."""
     operators = [row for row in report.checked if row.schema]
     others = [row for row in report.checked if not row.schema]
-    line = f"{_many(len(operators), 'operator')}: {_counted(operators)}" if operators else "no operators found"
+    line = f"{many(len(operators), 'operator')}: {_counted(operators)}" if operators else "no operators found"
     if others:
-        checks = f"{_many(len(others), 'other check' if operators else 'check')}: {_counted(others)}"
+        checks = f"{many(len(others), 'other check' if operators else 'check')}: {_counted(others)}"
         line = f"{line}; {checks}" if operators else checks
     if not any(row.verdict is not Verdict.UNKNOWN for row in report.checked):
         line += "; nothing verified"
@@ -61,7 +71,7 @@ def _counted(rows: list[Checked]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
 
 
-def _many(count: int, word: str) -> str:
+def many(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
@@ -76,13 +86,13 @@ def package_lines(report: Report) -> list[str]:
 
 def _package(group: list[dict[str, Any]]) -> str:
     count = f"{len(group)} librar{'y' if len(group) == 1 else 'ies'}"
-    words = [count, _many(sum(library["schemas"] for library in group), "schema")]
+    words = [count, many(sum(library["schemas"] for library in group), "schema")]
     words += [f"libsycl.so.{major}" for major in sorted({library["sycl"] for library in group if library["sycl"]})]
     kernels = sum(library["kernels"] for library in group)
     if kernels:
         codes = {code: entry["name"] for library in group for code, entry in library["targets"].items()}
         named = [f"{name} ({code})" if name != code else code for code, name in sorted(codes.items())]
-        words.append(f"{_many(kernels, 'kernel')} for {', '.join(named)}")
+        words.append(f"{many(kernels, 'kernel')} for {', '.join(named)}")
         without = sum(library["without_spirv"] for library in group)
         words += [f"{without} of them without SPIR-V"] if without else []
     words += [f"{what}: not looked into" for library in group for what in library["unread"][:3]]

@@ -33,15 +33,21 @@ class TextEdit:
     new: str
 
 
-def plan(schema: Schema, effect: Effect, returns: Returns, *, bare: bool = False) -> tuple[TextEdit, ...]:
+def plan(
+    schema: Schema, effect: Effect, returns: Returns, *, bare: bool = False, tied: bool = True
+) -> tuple[TextEdit, ...]:
     """The edits that make `schema` true.
 
     Fresh letters are given in argument order, without those already in use. With `bare` a written argument is spelled
-    `Tensor!`, the habit of some libraries, except where the return must name its alias set.
+    `Tensor!`, the habit of some libraries, except where the return must name its alias set. A return that is not `tied`
+    says `Tensor!` too: that it is an alias, not of which argument.
     """
     letters = _fresh_letters(schema)
+    loose = False
     returned = effect.returned_argument if schema.returns else None
     named = returned if returns is Returns.ALIAS else None
+    if not tied and named in effect.writes and all(arg.name != named or not arg.type.sets for arg in schema.args):
+        named, loose = None, True
     edits: list[TextEdit] = []
     letter_of_return = ""
     for arg in schema.args:
@@ -66,6 +72,8 @@ def plan(schema: Schema, effect: Effect, returns: Returns, *, bare: bool = False
             letter_of_return = str(Alias(alias.before, arg.name in effect.writes))
     if returned and returns is Returns.VOID:
         edits.append(TextEdit(schema.returns_span.start, schema.returns_span.end, "()"))
+    elif loose:
+        edits.extend(_return(schema.returns[0], "!"))
     elif letter_of_return:
         edits.extend(_return(schema.returns[0], letter_of_return))
     return tuple(sorted(edits, key=lambda edit: edit.start))

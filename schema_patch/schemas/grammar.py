@@ -80,7 +80,9 @@ def parse(text: str) -> Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class Token:
+    """`kind`: string, number, ident, punct, or end."""
+
     kind: str
     text: str
     span: Span
@@ -89,7 +91,7 @@ class _Token:
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = list(_tokens(text))
+        self.tokens = list(tokens(text))
         self.at = 0
         self.depth = 0
 
@@ -285,10 +287,10 @@ class _Parser:
         self.expect(closing, f"',' or '{closing}'")
 
     @property
-    def peek(self) -> _Token:
+    def peek(self) -> Token:
         return self.tokens[self.at]
 
-    def next(self) -> _Token:
+    def next(self) -> Token:
         token = self.peek
         self.at += 1
         return token
@@ -313,7 +315,8 @@ class _Parser:
         return SchemaError(f"expected {wanted}, {found}", self.text, self.peek.span.start)
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def tokens(text: str) -> Iterator[Token]:
+    """The tokens of a schema, the last of kind "end". Raises SchemaError."""
     at = depth = 0
     started = False
     while True:
@@ -328,6 +331,6 @@ def _tokens(text: str) -> Iterator[_Token]:
             raise SchemaError(f"unexpected character {text[end]!r}", text, end)
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(match.group(), 0)
         started = True
-        yield _Token(match.lastgroup or "", match.group(), Span(end, match.end()))
+        yield Token(match.lastgroup or "", match.group(), Span(end, match.end()))
         at = match.end()
-    yield _Token("end", "", Span(len(text), len(text)))
+    yield Token("end", "", Span(len(text), len(text)))

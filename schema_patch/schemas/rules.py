@@ -14,8 +14,6 @@ from .grammar import Arg, Schema
 
 NOT_IN_TABLE = "not in the operator table"
 
-NOT_IN_TABLE = "not in the operator table"
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -60,10 +58,10 @@ def undeclared_alias(schema: Schema, effect: Effect) -> Judgement | None:
 def _undeclared_alias(schema: Schema, ret: Arg, returned: str) -> Judgement | None:
     if not is_argument(returned):
         return None
-    declared = ret.type.sets
+    declared = {name for name in ret.type.sets if not name.startswith("$")}  # torch numbers those without a name
     argument = next(arg for arg in schema.args if arg.name == returned)
-    if declared & argument.type.sets:
-        return None
+    if declared & argument.type.sets or (not declared and ret.type.is_write and argument.type.is_write):
+        return None  # `Tensor!` says that it is an alias, not of what
     if declared:
         others = [arg.name for arg in schema.args if arg.type.sets & declared]
         says = f"the schema says {_names(others)}" if others else "the schema names a set that no argument has"

@@ -25,7 +25,7 @@ from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection
 from schema_patch.schemas.table import Table
 from schema_patch.text import edits
-from schema_patch.text.files import SourceFile
+from schema_patch.text.files import Prove, SourceFile
 
 GUARD = "SCHEMA_PATCH_DROP_RETURN"
 
@@ -68,13 +68,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """New bytes for one file and how they come about."""
+    """New bytes for one file and how they come about. `prove`: what holds them against what was meant, at a path."""
 
     file: SourceFile
     new: bytes
     edits: tuple[Edit, ...]
     changes: tuple[Change, ...] = ()
     answered: tuple[Finding, ...] = ()  # findings in Python that the new bytes answer
+    prove: Prove | None = None
 
 
 @dataclass

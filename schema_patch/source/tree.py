@@ -131,16 +131,22 @@ def _concerned(
     return [file for file in found.values() if calls.may_matter(file.data, gone, others)], handles.paths
 
 
-def write(plan: TreePlan, root: str, done: list[FilePlan]) -> list[ToolError]:
-    """Writes the files of a plan, each whole, and notes each in the journal of `root` first.
+def write(
+    plan: TreePlan, root: str, done: list[FilePlan], settle: Callable[[journal.Journal], None] | None = None
+) -> list[ToolError]:
+    """Writes the files of a plan, each whole, and notes each in the journal of `root` first. `settle` is called last.
 
     `done` grows as files are written, so that an interrupted run can say how far it came.
     """
     try:
         with journal.Journal(root) as book:
+            for planned in plan.files:
+                files.sweep(planned.file.real)
             book.record((planned.file, planned.new, planned.edits) for planned in plan.files)
             errors = _replace(plan.files, done)
             book.forget([planned.file for planned in plan.files if planned not in done])
+            if settle:
+                settle(book)
             return errors
     except ToolError as error:
         if done:
@@ -150,20 +156,21 @@ def write(plan: TreePlan, root: str, done: list[FilePlan]) -> list[ToolError]:
 
 def _replace(planned_files: Iterable[FilePlan], done: list[FilePlan]) -> list[ToolError]:
     errors: list[ToolError] = []
+    replacing = files.Replacing()
     for planned in planned_files:
         try:
-            files.replace(planned.file, planned.new)
+            replacing.replace(planned.file, planned.new, planned.prove)
             done.append(planned)
         except ToolError as error:  # the next file is done all the same
             errors.append(error)
     return errors
 
 
-def revert(root: str) -> tuple[list[str], list[ToolError]]:
+def revert(root: str, settle: Callable[[journal.Journal], None] | None = None) -> tuple[list[str], list[ToolError]]:
     """Takes back what the journal of a tree holds for this path. Raises ToolError where there is no journal."""
     if not os.path.exists(root):
         raise ToolError("no such file or directory", root)
     with journal.Journal(root) as book:
         if not book.entries:
             raise ToolError(f"no journal here ({journal.NAME}): nothing was patched, or all is reverted", root)
-        return book.revert(root)
+        return book.revert(root, settle)

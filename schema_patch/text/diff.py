@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from difflib import diff_bytes, unified_diff
 
 ESCAPES = {b"\n": b"\\n", b"\t": b"\\t", b"\r": b"\\r", b'"': b'\\"', b"\\": b"\\\\"}
@@ -15,6 +16,13 @@ def unified(before: bytes, after: bytes, name: str) -> bytes:
     path = name.encode("utf-8", "surrogateescape")
     lines = diff_bytes(unified_diff, old, new, quoted(b"a/" + path), quoted(b"b/" + path))
     return b"".join(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in lines)
+
+
+def pieces(texts: Iterable[tuple[str, str]], name: str) -> bytes:
+    """Texts in a binary file, before and after, in the look of a diff; no program takes it."""
+    path = quoted(name.encode("utf-8", "surrogateescape"))
+    rows = [f"@@\n-{' '.join(old.split())}\n+{' '.join(new.split())}\n".encode() for old, new in texts]
+    return b"".join([b"--- a/" + path + b"\n+++ b/" + path + b"\n", *rows])
 
 
 def shown(path: str, root: str) -> str:

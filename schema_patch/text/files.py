@@ -24,6 +24,9 @@ SKIPPED = frozenset(
     ".git .hg .svn .tox .nox .eggs .venv venv site-packages dist-packages node_modules __pycache__".split()
 )
 
+ELF = b"\x7fELF"
+Prove = Callable[[str], None]
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
@@ -84,6 +87,12 @@ def find(root: str, suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:
 
 def read(path: str, what: str = "C++ source") -> SourceFile:
     """Reads a text file. Raises ToolError where it cannot be read or is binary."""
+    file = load(path)
+    return given(path, file.real, file.data, what)
+
+
+def load(path: str) -> SourceFile:
+    """Reads a file, whatever it holds. Raises ToolError."""
     real = Path(os.path.realpath(path))
     try:
         path.encode()
@@ -96,7 +105,7 @@ def read(path: str, what: str = "C++ source") -> SourceFile:
         data = real.read_bytes()
     except OSError as error:
         raise ToolError(f"cannot read: {error.strerror}", path) from error
-    return given(path, real, data, what)
+    return SourceFile(path, real, data)
 
 
 def given(path: str, real: Path, data: bytes, what: str = "C++ source") -> SourceFile:
@@ -106,15 +115,43 @@ def given(path: str, real: Path, data: bytes, what: str = "C++ source") -> Sourc
     return SourceFile(path, real, data)
 
 
-def replace(file: SourceFile, data: bytes) -> None:
-    """Puts `data` in the file's place if it still holds what was read. Raises ToolError; then nothing has changed."""
-    if read(file.path).data != file.data:
-        raise ToolError("the file changed while it was being patched: nothing written, run again", file.path)
-    write(file.real, data, file.path)
+class Replacing:
+    """Puts new files in the places of old ones. Names of one file, as hard links are, stay names of one."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, int, bytes], Path] = {}
+
+    def replace(self, file: SourceFile, data: bytes, prove: Prove | None = None) -> None:
+        """Puts `data` in the file's place if it still holds what was read. Raises ToolError; then nothing has changed.
+
+        `prove` is given the path of the new file before it takes the place of the old one.
+        """
+        if load(file.path).data != file.data:
+            raise ToolError("the file changed while it was being patched: nothing written, run again", file.path)
+        status = file.real.stat()
+        key = (status.st_dev, status.st_ino, data)
+        if key in self._made:
+            _link(self._made[key], file.real)
+        else:
+            write(file.real, data, file.path, prove)
+        self._made[key] = file.real
 
 
-def write(target: Path, data: bytes, name: str | None = None) -> None:
-    """Writes a file whole or not at all: a temporary file beside it, fsync, rename. Mode and owner are kept."""
+def _link(source: Path, target: Path) -> None:
+    """Makes `target` another name of `source`, in one step."""
+    temporary = target.with_name(f".{target.name}.{os.getpid():08d}.tmp")
+    try:
+        os.link(source, temporary)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise ToolError(f"cannot link: {error.strerror}; the file is as it was", str(target)) from error
+
+
+def write(target: Path, data: bytes, name: str | None = None, prove: Prove | None = None) -> None:
+    """Writes a file whole or not at all: a temporary file beside it, fsync, rename. Mode and owner are kept.
+
+    Times are kept of a library alone: nothing is built from it, and of a source `make` must see that it changed.
+    """
     name = name or str(target)
     temporary = None
     try:
@@ -131,6 +168,10 @@ def write(target: Path, data: bytes, name: str | None = None) -> None:
         if before and hasattr(os, "chown") and (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
             os.chown(temporary, before.st_uid, before.st_gid)  # it stays whose it was
         os.chmod(temporary, mode)
+        if prove:
+            prove(temporary)
+        if before and data.startswith(ELF):
+            os.utime(temporary, ns=(before.st_atime_ns, before.st_mtime_ns))
         os.replace(temporary, target)
         temporary = None
     except OSError as error:

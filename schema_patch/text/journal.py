@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -112,9 +112,16 @@ class Journal:
         for nested in self.taken_over:
             nested.unlink(missing_ok=True)
 
-    def revert(self, only: str | None = None) -> tuple[list[str], list[ToolError]]:
+    def digests(self, real: Path) -> set[str]:
+        """The SHA-256 of all that a file held before and after each run."""
+        entries = (entry for entry in self.entries if (self.root / entry.path).resolve() == real)
+        return {digest for entry in entries for digest in (entry.before, entry.after)}
+
+    def revert(
+        self, only: str | None = None, settle: Callable[[Journal], None] | None = None
+    ) -> tuple[list[str], list[ToolError]]:
         """Takes everything back, last change first; `only` what is at this path. Returns the files restored, and why
-        others were not.
+        others were not. `settle` is called before the journal forgets what it knows of the files.
 
         A file that holds neither the patched nor the original bytes is left alone, with its entries.
         """
@@ -122,6 +129,7 @@ class Journal:
         restored: list[str] = []
         errors: list[ToolError] = []
         kept: list[Entry] = []
+        replacing = files.Replacing()
         stuck: set[str] = set()
         for path in {entry.path for entry in self.entries}:
             files.sweep((self.root / path).resolve())
@@ -131,19 +139,21 @@ class Journal:
                 kept.append(entry)
                 continue
             try:
-                if self._undo(entry):
+                if self._undo(entry, replacing):
                     restored.append(entry.path)
             except ToolError as error:
                 errors.append(error)
                 stuck.add(entry.path)
                 kept.append(entry)
+        if settle:
+            settle(self)
         self.entries = kept[::-1]
         self.save()
         return sorted(set(restored)), errors
 
-    def _undo(self, entry: Entry) -> bool:
+    def _undo(self, entry: Entry, replacing: files.Replacing) -> bool:
         path = str(self.root / entry.path)
-        file = files.read(path)
+        file = files.load(path)
         if digest(file.data) == entry.before:
             return False
         if digest(file.data) != entry.after:
@@ -154,7 +164,7 @@ class Journal:
             original = b""
         if digest(original) != entry.before:
             raise ToolError(f"the journal {self.file} does not give back the original bytes: not reverted", path)
-        files.replace(file, original)
+        replacing.replace(file, original)
         return True
 
 

@@ -39,7 +39,7 @@ def answer(row):
         file.write(json.dumps(row) + "\n")
 def load(path):
     library = torch.ops.load_library(path)
-    name = os.path.basename(path).split(".")[0]
+    name = os.path.basename(path).lstrip(".").split(".")[0]
     import ctypes
     if hasattr(ctypes.CDLL(path), "PyInit_" + name):
         import importlib.machinery, importlib.util
@@ -53,7 +53,7 @@ for path, texts in json.load(sys.stdin):
         try:
             load(path)
         except (OSError, RuntimeError, ImportError) as found:
-            error = str(found)[:500]
+            error = str(found.__cause__ or found)[:500]
         new = sorted({str(s) for s in torch._C._jit_get_all_schemas()} - before)
         answer({"path": path, "registered": new, "parsed": [text_of(row) for row in texts], "error": error})
         os._exit(0)

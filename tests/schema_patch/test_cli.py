@@ -217,14 +217,14 @@ def test_a_file_that_changes_meanwhile(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tree / "in_place_operands" / "ops.cc"
-    replace = files.replace
+    replace = files.Replacing.replace
 
-    def meddle(file: files.SourceFile, data: bytes) -> None:
+    def meddle(self: files.Replacing, file: files.SourceFile, data: bytes, prove: files.Prove | None) -> None:
         if file.real == target:
             target.write_bytes(file.data + b"// edited meanwhile\n")
-        replace(file, data)
+        replace(self, file, data, prove)
 
-    monkeypatch.setattr(files, "replace", meddle)
+    monkeypatch.setattr(files.Replacing, "replace", meddle)
     assert main.main(["apply", str(tree)]) == 2
     assert "the file changed while it was being patched" in capsys.readouterr().err
     assert target.read_bytes().endswith(b"}\n// edited meanwhile\n")
@@ -295,9 +295,9 @@ def test_ctrl_c_in_the_middle_of_ten_files(tmp_path: Path) -> None:
     for i in range(10):
         (tmp_path / f"{i}.cc").write_bytes(WRONG)
     script = (
-        "import os, sys, time; from schema_patch.commands import main as cli; from schema_patch.text import files; replace = files.replace\n"
+        "import os, sys, time; from schema_patch.commands import main as cli; from schema_patch.text import files; replace = files.Replacing.replace\n"
         "def slow(*a): replace(*a); print('written', flush=True); time.sleep(0.5)\n"
-        f"files.replace = slow; sys.exit(cli.main(['apply', {str(tmp_path)!r}]))"
+        f"files.Replacing.replace = slow; sys.exit(cli.main(['apply', {str(tmp_path)!r}]))"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                cwd=Path(__file__).parents[2])  # fmt: skip

@@ -138,7 +138,71 @@ def test_a_report_in_a_file_and_text_on_the_terminal(
     code, out = run(str(folder / "c"), "--format", "sarif", "-o", str(target), capsys=capsys)
     assert code == 0
     assert json.loads(target.read_text())["version"] == "2.1.0"
-    assert out == "no package: 1 library, 1 schema\n1 operator: 1 right\n"
+    assert (
+        out == "right: 1 operator, each declares what it writes\nno package: 1 library, 1 schema\n1 operator: 1 right\n"
+    )
+
+
+HEADLINES = {
+    "wrong wrong right unknown": "affected: 2 of 3 operators write arguments that they do not declare",
+    "wrong right": "affected: 1 of 2 operators writes arguments that it does not declare",
+    "returns right": "affected: 1 of 2 operators does not say what it returns",
+    "wrong error": "affected: 1 of 1 operator writes arguments that it does not declare; 1 thing could not be read or done",
+    "right error": "not verified: 1 thing could not be read or done; of 1 operator that could be judged none is wrong",
+    "right runtime": "not as it must be: 1 finding; of 1 operator that could be judged none is wrong",
+    "guard right": "right, 1 of 2 operators under torch.compile with the guard alone",
+    "right right": "right: 2 operators, each declares what it writes",
+    "unknown": "nothing verified: no operator of the table is here",
+}
+VERDICTS = {
+    "wrong": Verdict.WRONG,
+    "returns": Verdict.WRONG,
+    "right": Verdict.RIGHT,
+    "guard": Verdict.NEEDS_GUARD,
+    "unknown": Verdict.UNKNOWN,
+}
+CODES = {"wrong": "SP101", "returns": "SP104", "runtime": "SP201"}
+
+
+@pytest.mark.parametrize("words", HEADLINES)
+def test_the_verdict_comes_first_in_one_sentence(words: str) -> None:
+    from schema_patch.report import people
+
+    place = Location("site/x.so")
+    report = Report(
+        tuple(Checked(f"op{n}", place, "op()", VERDICTS[w]) for n, w in enumerate(words.split()) if w in VERDICTS),
+        tuple(
+            Finding(CODES[w], place, f"op{n}" if w != "runtime" else "", w)
+            for n, w in enumerate(words.split())
+            if w in CODES
+        ),
+        tuple(ToolError("no", place) for w in words.split() if w == "error"),
+    )
+    assert people.headline(report) == HEADLINES[words]
+    steps = list(people.steps(report, ["site packages"]))
+    if "wrong" in words or "returns" in words:
+        assert steps[0].startswith("next: schema-patch apply 'site packages' ")
+    else:
+        assert bool(steps) == ("error" in words or "guard" in words)
+    assert next(people.steps(report, ["a.whl"]), "").startswith("next: schema-patch apply --wheel-out DIR a.whl") == (
+        "affected" in HEADLINES[words]
+    )
+
+
+def test_paths_are_told_once_and_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = [WRONG, "esimd_gemv_fp16(Tensor input, Tensor weight, Tensor output) -> Tensor"]
+    library = build(
+        tmp_path / "line\nbreak",
+        wrong,
+        more="void nobody(void); void f(void *l) { char b[9]; b[0] = (char)(long)l; b[1] = 0; aoti_torch_library_def(l, b); }",
+    )
+    code, out = run(str(library), capsys=capsys)
+    assert code == 2  # a registration that nobody can read
+    lines = out.splitlines()
+    assert lines[0].startswith("affected: 2 of 2 operators write arguments that they do not declare")
+    assert lines[1] == str(library).replace("\n", "\\n") + ":"
+    assert [line[:15] for line in lines[2:4]] == ["  error: SP101 "] * 2
+    assert sum("break" in line for line in lines) == 1
 
 
 def test_the_page_stands_alone_and_escapes() -> None:
@@ -188,6 +252,18 @@ def test_the_table_filters_in_a_real_browser(
     rows = re.findall(r"<tr ([^>]*)>", body)
     assert sum("hidden" not in row for row in rows) == shown
     assert re.findall(r'id="count">([^<]*)<', dom) == [f"{shown} of 12"]
+
+
+def test_the_page_fits_a_telephone(folder: Path, tmp_path: Path, browser: list[str]) -> None:
+    from schema_patch.verify import survey
+
+    page = tmp_path / "r.html"
+    told = "<script>document.title = `${innerWidth} ${document.documentElement.scrollWidth}`</script></body>"
+    page.write_text(html(survey.survey([str(folder)])).replace("</body>", told))
+    command = [*browser, "--window-size=390,900", "--dump-dom", page.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    inner, scrolled = map(int, re.findall(r"<title>(\d+) (\d+)</title>", dom)[0])
+    assert scrolled <= inner <= 500
 
 
 def test_the_page_is_painted(folder: Path, tmp_path: Path, browser: list[str]) -> None:

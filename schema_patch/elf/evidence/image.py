@@ -12,6 +12,7 @@ from schema_patch.elf import dynamic
 from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.layout import Bytes, Layout
 
+from . import traced
 from .instructions import END, Step, decode
 from .machine import IMAGE, IMPORTS, Value
 
@@ -22,10 +23,10 @@ LONGEST_NAME = 1 << 14
 
 
 class Image:
-    """Reads words and code by address; addresses of the file plus IMAGE."""
+    """Reads words and code by address; addresses of the file plus IMAGE. `traces`: bytes know where they stand."""
 
-    def __init__(self, data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> None:
-        self.data, self.layout, self.dyn, self.where = data, layout, dyn, where
+    def __init__(self, data: Bytes, layout: Layout, dyn: Dynamic, where: str, *, traces: bool = False) -> None:
+        self.data, self.layout, self.dyn, self.where, self.traces = data, layout, dyn, where, traces
         self._steps: dict[int, Step] = {}
         self._names: dict[int, str] = {}
         self._words: dict[int, Value] = {}
@@ -53,7 +54,8 @@ class Image:
         raw = self.layout.constant(self.data, address, 8)
         if len(raw) < 8:  # the last bytes of a segment, or zeros that the file does not hold
             raw = b"".join(self.layout.constant(self.data, address + n, 1) or b"\0" for n in range(8))
-        return int(WORD.unpack(raw)[0])
+        number = int(WORD.unpack(raw)[0])
+        return traced.traced(number, range(address, address + 8)) if self.traces else number
 
     def _resolved(self, index: int, addend: int) -> Value:
         value = self._symbol(index)[1]
@@ -117,6 +119,18 @@ class Image:
                 if len(raw) == 8:
                     yield place, WORD.unpack(raw)[0]
 
+    def addresses(self) -> Iterator[tuple[int, int]]:
+        """Where the loader puts addresses of the library itself, and which."""
+        yield from zip(*self._relative, strict=True)
+        for place, (index, addend) in self._symbols.items():
+            value = self._symbol(index)[1]
+            if value:
+                yield place, value + addend
+
+    def was_read(self, place: int) -> bool:
+        """Whether code that was followed read the word at a place of the file."""
+        return IMAGE + place in self._words
+
     def named(self, index: int) -> str:
         return self.name(IMPORTS + 16 * index) or ""
 
@@ -149,5 +163,5 @@ class Image:
         for part in self.layout.code:
             at = address - IMAGE - part.address + part.start
             if part.start <= at < part.end:
-                return decode(self.data[at : min(at + 15, part.end)], address)
+                return decode(self.data[at : min(at + 15, part.end)], address, traces=self.traces)
         return Step(address, address, END)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from . import traced
 from .machine import FOREIGN, Foreign, Item, Value, tags
-from .run import Follower, never_returns
-from .texts import Do, known, quiet, string
+from .run import GIVEN, Follower, never_returns
+from .texts import COMPARE, Do, known, quiet, string
 
 TORCH = re.compile(r"_ZN[KRO]*(2at|3c10|5torch|6caffe2)")
 INTELS = re.compile(r"^_intel_fast_|^__intel_(sse2|ssse3|sse4|avx)_(rep_)?")
@@ -28,10 +29,11 @@ STABLE_DEFINES = ("aoti_torch_library_def", "torch_library_def_with_tags")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The tag of what torch parsed: the text if all of it is known, and its beginning."""
+    """The tag of what torch parsed: the text if all of it is known, its beginning, and where each byte stands."""
 
     text: str | None
     known: str
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +55,24 @@ class Record:
 
 @dataclass(slots=True)
 class Imports:
-    """Does what others' functions do, and keeps what was registered, and which namespaces were opened."""
+    """Does what others' functions do, and keeps what was registered, and which namespaces were opened.
 
+    `shown`: where bytes stand that a function was given which is none of a registration, and its name, if it `traces`.
+    """
+
+    traces: bool = False
     records: list[Record] = field(default_factory=list)
     opened: list[str | None] = field(default_factory=list)
     entries: set[int] = field(default_factory=set)
     libraries: dict[int, str | None] = field(default_factory=dict)
+    shown: dict[int, str] = field(default_factory=dict)
 
     def __call__(self, f: Follower, name: str, site: int) -> bool:
         if never_returns(name):
             return False
         do = self._known(name)
+        if self.traces and (name in COMPARE or not (do or TORCH.match(name))):
+            self._show(f, name)
         if do:
             return do(f, site)
         if TORCH.match(name):
@@ -134,7 +143,7 @@ class Imports:
         library = f.argument(0)
         parts = f.memory.text(f.argument(1))
         space = library.tag if isinstance(library, Foreign) else None
-        text = Text(_whole(parts), _beginning(parts or []))
+        text = _text(parts)
         self._record(f, site, text, space.name if isinstance(space, Space) else None)
         f.registers.general[0] = 0
         return True
@@ -143,6 +152,13 @@ class Imports:
         self.opened.append(space)
         self.entries |= {frame.entry for frame in f.frames}
 
+    def _show(self, f: Follower, name: str) -> None:
+        """Notes the texts that an import is given, as characters or as a string."""
+        for n in range(len(GIVEN)):
+            for parts in (f.memory.text(f.argument(n)), string(f, f.argument(n))):
+                self.shown |= dict.fromkeys(traced.places(parts or ()), name)
+        self.shown.pop(traced.NOWHERE, None)
+
     def _record(self, f: Follower, site: int, text: Text, space: str | None) -> None:
         frames = f.frames[:-1] if len(f.frames) > 1 and f.frames[-1].site == site else f.frames  # without a stub
         chain = (*(frame.site for frame in frames[1:]), site)
@@ -150,6 +166,10 @@ class Imports:
         self.entries |= {*record.entries}
         if record not in self.records:
             self.records.append(record)
+
+
+def _text(parts: list[Item] | None) -> Text:
+    return Text(_whole(parts), _beginning(parts or []), traced.places(parts or ()))
 
 
 def _whole(parts: list[Item] | None) -> str | None:
@@ -173,7 +193,7 @@ def _parses(size: int) -> Do:
 
     def do(f: Follower, _: int) -> bool:
         parts = string(f, f.argument(1))
-        text = Text(_whole(parts), _beginning(parts or []))
+        text = _text(parts)
         _fill(f, f.argument(0), size, Foreign(text))
         return _gives_first(f, 0)
 

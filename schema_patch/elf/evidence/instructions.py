@@ -22,9 +22,9 @@ from iced_x86 import (
     RegisterExt,
 )
 
-from . import operands, scalar, vectors
+from . import operands, scalar, traced, vectors
 from .conditions import UNKNOWN
-from .machine import Memory, Registers
+from .machine import IMAGE, MASK, Memory, Registers
 from .operands import Get
 from .scalar import Act, Make
 
@@ -60,9 +60,10 @@ class Step:
     writes: int = 0
 
 
-def decode(code: bytes, address: int) -> Step:
-    """The instruction at an address. What is none ends the path."""
-    instruction = Decoder(64, code, ip=address).decode()
+def decode(code: bytes, address: int, *, traces: bool = False) -> Step:
+    """The instruction at an address. What is none ends the path. `traces`: numbers in it know their place."""
+    decoder = Decoder(64, code, ip=address)
+    instruction = decoder.decode()
     kind = KINDS.get(instruction.flow_control, END)
     if not instruction:
         return Step(address, address, END)
@@ -72,7 +73,10 @@ def decode(code: bytes, address: int) -> Step:
         lea = instruction.mnemonic == Mnemonic.LEA and instruction.memory_base == Register.RIP
         table = instruction.memory_displacement if lea else 0
         place = instruction.memory_displacement if instruction.memory_base == Register.RIP else 0
-        return Step(address, after, PLAIN, _act(instruction), table=table, place=place, reads=reads, writes=writes)
+        held = _held(decoder, instruction) if traces and instruction.mnemonic == Mnemonic.MOV else None
+        return Step(
+            address, after, PLAIN, held or _act(instruction), table=table, place=place, reads=reads, writes=writes
+        )
     if kind in (RETURN, END):
         return Step(address, after, kind)
     if instruction.op_kind(0) == OpKind.NEAR_BRANCH64:
@@ -95,6 +99,17 @@ def _uses(instruction: Instruction) -> tuple[int, int]:
             reads |= (used.access != OpAccess.WRITE) << number
             writes |= (used.access in (OpAccess.WRITE, OpAccess.READ_WRITE)) << number
     return reads, writes
+
+
+def _held(decoder: Decoder, instruction: Instruction) -> Act | None:
+    """The move of a number that stands in the instruction, each byte of it with its place in the library."""
+    put = operands.setter(instruction, 0) if instruction.op_kind(1) in operands.IMMEDIATES else None
+    found = decoder.get_constant_offsets(instruction)
+    if not put or not found.has_immediate:
+        return None
+    first = instruction.ip - IMAGE + found.immediate_offset
+    number = traced.traced(instruction.immediate(1) & MASK, range(first, first + found.immediate_size))
+    return lambda r, m: put(r, m, number)
 
 
 def _act(instruction: Instruction) -> Act | None:

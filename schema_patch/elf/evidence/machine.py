@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from . import traced
+from .traced import Traced
+
 IMAGE, IMPORTS, HEAP, STACK = 0x5000_0000_0000, 0x4000_0000_0000, 0x6000_0000_0000, 0x7000_0000_0000
 STACK_SIZE = 1 << 24
 POINTERS = (IMPORTS, STACK + STACK_SIZE)
@@ -60,7 +63,7 @@ def items(word: Word) -> tuple[Item, ...]:
     if isinstance(word, tuple):
         return word
     if isinstance(word, int):
-        return tuple((word & MASK).to_bytes(8, "little"))
+        return traced.parts(word) if type(word) is Traced else tuple((word & MASK).to_bytes(8, "little"))
     return (word,) * 8
 
 
@@ -70,15 +73,21 @@ def packed(parts: Sequence[Item]) -> Word:
     if not isinstance(first, int):
         return first if all(part is first for part in parts) else tuple(parts)
     try:
-        return int.from_bytes(bytes(parts), "little")  # type: ignore[arg-type]
+        return _number(parts)
     except TypeError:
         return tuple(parts)
+
+
+def _number(parts: Sequence[Item]) -> int:
+    """Raises TypeError where a byte is not known."""
+    number = int.from_bytes(bytes(parts), "little")  # type: ignore[arg-type]
+    return traced.joined(number, parts) if Traced in map(type, parts) else number
 
 
 def value(parts: Sequence[Item]) -> Value:
     """The number of some bytes."""
     try:
-        return int.from_bytes(bytes(parts), "little")  # type: ignore[arg-type]
+        return _number(parts)
     except TypeError:
         if any(part is None for part in parts):
             return None
@@ -164,7 +173,7 @@ class Memory:
         if size == 8 and not address & 7:
             self.put(address, new)
         else:
-            part = tuple(new.to_bytes(8, "little"))[:size] if isinstance(new, int) else (new and FOREIGN,) * size
+            part = items(new)[:size] if isinstance(new, int) else (new and FOREIGN,) * size
             self.put_bytes(address, part)
 
     def text(self, address: Value, limit: int = 1 << 16) -> list[Item] | None:

@@ -22,6 +22,8 @@ from .instructions import CALL, END
 from .machine import IMAGE, Memory
 from .program import Program
 from .run import STUB, Follower, Limit, never_returns
+from .traced import NOWHERE
+from .users import Users, others
 
 LEVELS = 12  # of callers
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
@@ -34,7 +36,7 @@ class Registration:
     """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as is known.
 
     `space`: the namespace, None where it is not known. `site`: the address behind the call; `entry`: of the function
-    around it. `why`: what stood in the way.
+    around it. `why`: what stood in the way. `places`: the address of each byte of the text, if asked for.
     """
 
     text: str | None
@@ -43,6 +45,7 @@ class Registration:
     site: int
     entry: int
     why: str = ""
+    places: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -75,6 +78,8 @@ class _Search:
     outside: set[int] = field(default_factory=set)
     asked: dict[int, set[int]] = field(default_factory=dict)
     loading: set[int] = field(default_factory=set)
+    shown: dict[int, str] = field(default_factory=dict)
+    entered: set[int] = field(default_factory=set)
 
     def sites(self, *groups: tuple[str, ...]) -> list[set[int]]:
         """Of each group of names, the ends of all calls of functions whose name begins so."""
@@ -128,7 +133,7 @@ class _Search:
 
     def run(self, entry: int) -> None:
         """Follows a function, of whose arguments nothing is known."""
-        imported = Imports()
+        imported = Imports(self.image.traces)
         follower = Follower(self.program, Memory(self.image.constant), imported)
         why = ""
         try:
@@ -143,6 +148,8 @@ class _Search:
         entries = {found - IMAGE for found in imported.entries}
         self.results[entry] = _Result(imported.records, imported.opened, called, entries, why)
         self.called |= called
+        self.shown |= imported.shown
+        self.entered |= follower.entered
 
     def around(self, sites: Iterable[int]) -> set[int]:
         """The functions that calls are in; a call in none is kept aside, and bytes that only look like one are not."""
@@ -186,14 +193,27 @@ def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registra
     """The registrations of a library, in the order of their calls."""
     if not any(dyn.mentions(data, name) for name in MENTIONS):
         return []
-    image = Image(data, layout, dyn, where)
-    functions = Functions(data, layout)
+    return _searched(Image(data, layout, dyn, where))[1]
+
+
+def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[Registration], Users]:
+    """The registrations with the place of each byte of their texts, and who else uses such bytes."""
+    if not any(dyn.mentions(data, name) for name in MENTIONS):
+        return [], Users()
+    search, found = _searched(Image(data, layout, dyn, where, traces=True))
+    places = {place for row in found for place in row.places} - {NOWHERE}
+    followed = {address - IMAGE for entry in search.entered for address in search.program.graph(entry).after}
+    return found, Users(others(search.image, search.functions, followed, places), search.shown)
+
+
+def _searched(image: Image) -> tuple[_Search, list[Registration]]:
+    functions = Functions(image.data, image.layout)
     program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
-    search = _Search(data, layout, image, functions, program)
+    search = _Search(image.data, image.layout, image, functions, program)
     opens, defines = search.sites(OPENS, DEFINES)
     search.follow(opens)
     search.follow(defines, search.loading)
-    return _registrations(search, defines)
+    return search, _registrations(search, defines)
 
 
 def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
@@ -204,7 +224,7 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
         for record in result.records
         if record.text.text is not None and record.space is not None and not result.why
     }
-    found: dict[tuple[int, str | None, str, str | None], Registration] = {}
+    found: dict[tuple[object, ...], Registration] = {}
     reached = {site for result in kept.values() for site in result.called}
     for entry, result in sorted(kept.items()):
         for record in result.records:
@@ -213,11 +233,13 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
             if record.chain[-1] in known and (text.text is None or record.space is None) and standalone:
                 continue  # the same call with what its caller gives
             site = record.chain[-1] - IMAGE
-            row = Registration(text.text, text.known, record.space, site, record.entries[-1] - IMAGE, result.why)
-            found.setdefault((site, text.text, text.known, record.space), row)
+            row = Registration(
+                text.text, text.known, record.space, site, record.entries[-1] - IMAGE, result.why, text.places
+            )
+            found.setdefault((site, text.text, text.known, record.space, text.places), row)
     for site in sorted((defines | search.kept_calls()) - reached):
         bounds = search.functions.around(site - 1)
         if bounds is None or search._is_instruction(bounds[0], site):
             why = "not reached by what was followed" if bounds else "in no function that a table names"
             found[site, None, "", None] = Registration(None, "", None, site, bounds[0] if bounds else 0, why)
-    return sorted(found.values(), key=lambda row: (row.site, row.space or "", row.text or "", row.known))
+    return sorted(found.values(), key=lambda row: (row.site, row.space or "", row.text or "", row.known, row.places))

@@ -106,10 +106,11 @@ def _compares(f: Follower, _: int) -> bool:
     return True
 
 
+COMPARE = frozenset({"memcmp", "bcmp", "strcmp", "strncmp"})
 LIBC: dict[str, Do] = {
+    **dict.fromkeys(COMPARE, _compares),
     "strlen": _strlen, "memcpy": _memcpy, "memmove": _memcpy, "__memcpy_chk": _memcpy, "__memmove_chk": _memcpy,
-    "memset": _memset, "strcpy": _strcpy, "memcmp": _compares, "bcmp": _compares,
-    "strcmp": _compares, "strncmp": _compares,
+    "memset": _memset, "strcpy": _strcpy,
     "__cxa_atexit": _zero, "__cxa_guard_acquire": _one, "__cxa_finalize": _zero,
 }  # fmt: skip
 

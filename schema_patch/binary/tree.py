@@ -1,0 +1,106 @@
+"""Installed libraries on disk: the plans for what lies at a path, carried out and taken back; RECORD follows.
+
+What is written, journalled and taken back is so by source/tree.py, as for sources.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from schema_patch.elf.reader import ElfFacts
+from schema_patch.installed import records
+from schema_patch.model import ToolError
+from schema_patch.schemas.selection import Selection
+from schema_patch.schemas.table import Table
+from schema_patch.source import tree
+from schema_patch.source.patch import FilePlan, TreePlan
+from schema_patch.text import edits, files, journal
+from schema_patch.verify.gather import gather
+
+from . import plan, proof
+from .plan import Make
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class InstalledPlan(TreePlan):
+    """New bytes for libraries. `facts`: what all that were read say, once that is written; `libraries`: those with
+    operators of the table, changed or not; `notes`: what the user should hear."""
+
+    facts: list[ElfFacts] = field(default_factory=list)
+    libraries: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def plan_all(
+    root: str, table: Table, ops: Selection, make: Make, *, loads: bool = False, progress: Progress = lambda _: None
+) -> InstalledPlan:
+    """Plans the change of the libraries at a path, each with its row in RECORD."""
+    found = gather([root], spaces=table.all_namespaces, progress=progress)
+    result = InstalledPlan(errors=list(found.errors))
+    for facts in found.judged:
+        try:
+            planned = _library(facts, root, table, ops, make) if facts.schemas else None
+            if planned and planned.edits:
+                result.files.append(file_plan(planned, loads=loads))
+            result.libraries += [planned.file.real] if planned else []
+            result.errors += planned.errors if planned else []
+            result.facts.append(planned.expected if planned else facts)
+        except ToolError as error:
+            result.errors.append(error)
+            result.facts.append(facts)
+    result.notes += _other_names(result.files)
+    return result
+
+
+def _library(facts: ElfFacts, root: str, table: Table, ops: Selection, make: Make) -> plan.LibraryPlan | None:
+    """The plan for a library with operators of the table; without edits where all is well."""
+    if not any(table.effect(found.schema, found.namespace or None) for found in facts.schemas):
+        return None
+    file = files.load(facts.path)
+    if not plan.wanted(facts, table, ops, make):
+        return plan.LibraryPlan(file, facts)
+    if os.path.isdir(root) and not file.real.is_relative_to(os.path.realpath(root)):
+        raise ToolError("the symbolic link leads out of the tree: name its file to have it changed", facts.path)
+    proof.refuse_signed(file)
+    return plan.library(file, facts, table, ops, make)
+
+
+def file_plan(planned: plan.LibraryPlan, *, loads: bool) -> FilePlan:
+    """A library's plan as one to be written or shown like any file's."""
+    file, made = planned.file, planned.edits
+    prove = partial(proof.prove, file=file, edits=made, expected=planned.expected, loads=loads)
+    return FilePlan(file, edits.apply(file.data, made), made, planned.changes, prove=prove)
+
+
+def write(planned: InstalledPlan, root: str, done: list[FilePlan]) -> list[ToolError]:
+    """Writes the libraries of a plan as sources are, and what RECORD states of them; also what a killed run left."""
+    return tree.write(planned, root, done, lambda book: _settle(book, planned.libraries))
+
+
+def revert(root: str) -> tuple[list[str], list[ToolError]]:
+    """Takes back what the journal holds for this path, and what RECORD states of it. Raises ToolError."""
+    return tree.revert(root, lambda book: _settle(book, {(book.root / entry.path).resolve() for entry in book.entries}))
+
+
+def _settle(book: journal.Journal, libraries: Iterable[Path]) -> None:
+    for library in sorted(libraries):
+        earlier = book.digests(library)
+        if earlier and library.is_file():
+            records.follow(library, earlier)
+
+
+def _other_names(planned: Iterable[FilePlan]) -> Iterator[str]:
+    """Hard links from elsewhere: they keep the old bytes, as those of an installer's cache should."""
+    names = Counter((os.stat(one.file.real).st_dev, os.stat(one.file.real).st_ino) for one in planned)
+    for one in planned:
+        status = os.stat(one.file.real)
+        left = status.st_nlink - names[status.st_dev, status.st_ino]
+        if one.prove and left > 0:
+            yield f"{one.file.path}: other names of this file, elsewhere, keep the old bytes: {left}"

@@ -1,0 +1,38 @@
+"""What is a library, a wheel, or a place where packages are installed: told by names and first bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from schema_patch.text import files
+
+MAGIC = b"\x7fELF"
+ZIP = b"PK\x03\x04"
+SHARED = re.compile(r"\.so(\.[0-9]+)*$")  # foo.cpython-311-x86_64-linux-gnu.so, libx.so.8
+# x.so.old is one if its content says so; debug files hold no strings, and what a killed process left is no library
+MAYBE_SHARED = re.compile(r"^(?!(.*/)?\..*\.tmp$).*\.so(?!.*\.debug$)")
+SITES = frozenset({"site-packages", "dist-packages"})
+
+
+def is_installed(path: str) -> bool:
+    """Whether a path holds what is installed, and no sources: a library, a wheel, a site-packages folder or one inside,
+    or a folder with libraries and without any C++."""
+    if os.path.isfile(path):
+        return os.access(path, os.R_OK) and magic(path) in (MAGIC, ZIP)
+    real = Path(os.path.realpath(path))
+    if not SITES.isdisjoint(real.parts) or next(real.glob("*.dist-info"), None):
+        return real.is_dir()
+    libraries = False
+    for _, _, names in files.walk(path):
+        if any(map(files.has_suffix, names)):
+            return False
+        libraries |= any(map(MAYBE_SHARED.search, names))
+    return libraries
+
+
+def magic(path: str) -> bytes:
+    """The first four bytes of a file."""
+    with open(path, "rb") as file:
+        return file.read(4)

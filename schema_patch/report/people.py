@@ -1,0 +1,74 @@
+"""Report -> what a person wants to know first: is it affected, and what to do next. Returns strings; reads nothing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from schema_patch.model import Checked, Report, Verdict
+
+from .text import many, one_line
+
+UNDECLARED = frozenset({"SP101", "SP102"})
+
+
+def headline(report: Report) -> str:
+    """The verdict in one sentence."""
+    known = [row for row in report.checked if row.schema and row.verdict is not Verdict.UNKNOWN]
+    wrong = [row for row in known if row.verdict is Verdict.WRONG]
+    left = f"; {many(len(report.errors), 'thing')} could not be read or done" if report.errors else ""
+    if wrong:
+        undeclared = {(f.location, f.op) for f in report.findings if f.code in UNDECLARED}
+        lies = (
+            "writes arguments that it does not declare"
+            if len(wrong) == 1
+            else "write arguments that they do not declare"
+        )
+        other = "does not say what it returns" if len(wrong) == 1 else "do not say what they write or return"
+        what = lies if all((row.location, row.op) in undeclared for row in wrong) else other
+        return f"affected: {len(wrong)} of {many(len(known), 'operator')} {what}{left}"
+    if report.errors:
+        return f"not verified: {many(len(report.errors), 'thing')} could not be read or done" + _rest(known)
+    if report.failed:
+        return f"not as it must be: {many(len(report.failed), 'finding')}" + _rest(known)
+    if not known:
+        checks = [row for row in report.checked if row.verdict is not Verdict.UNKNOWN]
+        return (
+            f"right: {many(len(checks), 'check')}" if checks else "nothing verified: no operator of the table is here"
+        )
+    guarded = sum(row.verdict is Verdict.NEEDS_GUARD for row in known)
+    if guarded:
+        return f"right, {guarded} of {many(len(known), 'operator')} under torch.compile with the guard alone"
+    return f"right: {many(len(known), 'operator')}, each declares what it writes"
+
+
+def _rest(known: Sequence[Checked]) -> str:
+    return f"; of {many(len(known), 'operator')} that could be judged none is wrong" if known else ""
+
+
+def steps(report: Report, paths: Iterable[str]) -> Iterator[str]:
+    """What to do next, with the command. `paths`: what was asked for."""
+    verdicts = {row.verdict for row in report.checked if row.schema}
+    named = [shlex.quote(path) for path in paths if path != "-"] or ["PATH"]
+    wheels = [path for path in named if path.strip("'").endswith(".whl")]
+    if Verdict.WRONG in verdicts:
+        how = f"--wheel-out DIR {' '.join(wheels)}" if wheels == named else " ".join(named)
+        yield f"next: schema-patch apply {how}    (in place, without a compiler: docs/installed.md)"
+        yield "  or: SCHEMA_KIT_GUARD=1 in each process    (the guard: docs/guard.md)"
+        yield "  or: schema-patch rebuild TREE    (from the source)"
+    elif report.errors:
+        yield f"next: verify-schemas --load {' '.join(named)}    (asks torch itself)"
+    elif Verdict.NEEDS_GUARD in verdicts:
+        yield "next: SCHEMA_KIT_GUARD=1 where torch.compile runs, or a rebuild with --returns void (docs/guard.md)"
+
+
+def unread(report: Report) -> Iterator[str]:
+    """The registrations of which it is not known what they register, a line for each library and namespace."""
+    libraries = report.facts.get("libraries", ())
+    for library in libraries if isinstance(libraries, list) else ():
+        spaces: dict[str, int] = {}
+        for row in library["unread_registrations"]:
+            spaces[row["namespace"]] = spaces.get(row["namespace"], 0) + 1
+        for space, count in sorted(spaces.items()):
+            where = space or "a namespace that is not known"
+            yield f"{one_line(library['path'])}: {many(count, 'registration')} not read, in {where}"

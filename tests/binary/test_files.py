@@ -1,0 +1,313 @@
+"""Installed files on disk: what is replaced, what is kept, what a killed run leaves, RECORD, wheels."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+import stable
+from stable import SCHEMAS, quoted
+
+from schema_patch.binary import plan, proof, wheel
+from schema_patch.commands import main
+from schema_patch.elf import reader
+from schema_patch.model import ToolError
+from schema_patch.schemas import table
+from schema_patch.schemas.selection import ALL
+from schema_patch.text import edits, files, journal
+
+NAME = "custom_kernels"
+OLD = 1_600_000_000
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stable.build(
+        tmp_path_factory.mktemp("built") / "_C.so", stable.source(quoted("fp16", "norm", "add", "other"))
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path, library: Path) -> Path:
+    """A site-packages folder with one distribution."""
+    folder = tmp_path / "lib" / "site-packages"
+    package, info = folder / "custom", folder / f"{NAME}-1.0.dist-info"
+    package.mkdir(parents=True)
+    info.mkdir()
+    data = library.read_bytes()
+    (package / "_C.so").write_bytes(data)
+    (package / "header.h").write_text("TORCH_LIBRARY(x, m) {}\n")  # headers are installed too: not what is patched
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {NAME}\nVersion: 1.0\n")
+    (info / "RECORD").write_text(f"custom/_C.so,{hashed(data)},{len(data)}\n{info.name}/RECORD,,\n")
+    os.utime(package / "_C.so", (OLD, OLD))
+    return folder
+
+
+def hashed(data: bytes) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".tmp"
+    }
+
+
+def written(path: Path) -> set[str]:
+    return {name for found in reader.read(path).schemas for name in found.schema.writes}
+
+
+def test_a_site_packages_folder_there_and_back(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, file = content(site), site / "custom/_C.so"
+    file.chmod(0o750)
+    assert main.main(["apply", str(site)]) == 0
+    told = capsys.readouterr()
+    assert "3 operators changed" in told.err
+    assert "3 operators: 1 right, 2 right, but not compilable without the guard" in told.out.replace(
+        "4 operators", "3 operators"
+    ).replace(", 1 unknown", "")
+    assert written(file) == {"output", "h1", "out"}
+    status = file.stat()
+    assert (status.st_mode & 0o777, status.st_mtime) == (0o750, OLD)
+    record = next(csv.reader((site / f"{NAME}-1.0.dist-info/RECORD").read_text().splitlines()))
+    assert record == ["custom/_C.so", hashed(file.read_bytes()), str(status.st_size)]
+    assert main.main_verify([str(site), "--require", "esimd_gemv_fp16,esimd_rms_norm"]) == 0
+    assert main.main(["revert", str(site)]) == 0
+    assert content(site) == before
+    assert file.stat().st_mtime == OLD
+
+
+def test_ops_diff_json_and_a_package_folder(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = content(site)
+    assert main.main(["apply", "--diff", str(site / "custom")]) == 0
+    told = capsys.readouterr().out
+    assert f"-{SCHEMAS['fp16']}\n+esimd_gemv_fp16(Tensor input, Tensor weight, Tensor! output)->Tensor!\n" in told
+    assert content(site) == before
+    code = main.main(["apply", "--ops", "esimd_gemv_fp16", "--format", "json", str(site / "custom")])
+    report = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert [row["op"] for row in report["checked"]] == ["esimd_gemv_fp16"]
+    assert written(site / "custom/_C.so") == {"output"}
+    assert main.main(["strip", str(site / "custom/_C.so")]) == 0
+    assert written(site / "custom/_C.so") == set()
+    assert main.main(["revert", str(site / "custom")]) == 0
+    assert content(site) == before
+
+
+def test_nothing_else_differs(site: Path, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["apply", str(site / "custom/_C.so")]) == 0
+    capsys.readouterr()
+    words = [str(site / "custom/_C.so"), "--against", str(library), "--expect", "schemas", "--expect", "operators"]
+    assert main.main_verify(words) == 0
+    assert "esimd_gemv_fp16" in capsys.readouterr().out
+
+
+def test_links(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, twin, cache = site / "custom/_C.so", site / "custom/_D.so", tmp_path / "cache.so"
+    os.link(file, twin)
+    os.link(file, cache)
+    (site / "custom/link.so").symlink_to("_C.so")
+    before = file.read_bytes()
+    assert main.main(["apply", str(site)]) == 0
+    assert f"{file}: other names of this file, elsewhere, keep the old bytes: 1" in capsys.readouterr().err
+    assert file.samefile(twin)
+    assert written(file)
+    assert cache.read_bytes() == before
+    assert (site / "custom/link.so").is_symlink()
+    assert main.main(["revert", str(site)]) == 0
+    assert file.samefile(twin)
+    assert file.read_bytes() == before
+
+
+def test_a_link_out_of_the_tree_is_not_followed_to_be_written(
+    site: Path, library: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = library.read_bytes()
+    (site / "custom/_C.so").unlink()
+    (site / "custom/_C.so").symlink_to(library)
+    assert main.main(["apply", str(site)]) == 2
+    assert "the symbolic link leads out of the tree" in capsys.readouterr().err
+    assert library.read_bytes() == before
+
+
+def test_what_cannot_be_had_is_said(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["apply", "--returns", "void", str(site)]) == 2
+    assert "rebuild from source" in capsys.readouterr().err
+    assert main.main(["apply", "--infer", str(site)]) == 2
+    assert "--infer reads sources" in capsys.readouterr().err
+
+
+def test_torch_loads_the_new_file_before_it_takes_its_place(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["apply", "--load", str(site / "custom")]) == 0
+    before = content(site)
+    broken = stable.build(
+        tmp_path / "broken.so",
+        stable.source(quoted("fp16"), 'extern "C" void nobody_has_this(); SHOWN void f() { nobody_has_this(); }'),
+    )
+    was = broken.read_bytes()
+    capsys.readouterr()
+    assert main.main(["apply", "--load", str(broken)]) == 2
+    assert "nobody_has_this" in capsys.readouterr().err
+    assert broken.read_bytes() == was
+    assert (site / "custom/_C.so").read_bytes() == before["custom/_C.so"]
+
+
+def planned(library: Path) -> tuple[files.SourceFile, plan.LibraryPlan]:
+    file = files.load(str(library))
+    return file, plan.library(file, reader.read(library), table.load(), ALL, plan.annotated)
+
+
+def test_a_flipped_bit_is_noticed(library: Path, tmp_path: Path) -> None:
+    file, made = planned(library)
+    prove = partial(proof.prove, file=file, edits=made.edits, expected=made.expected, loads=False)
+    good = edits.apply(file.data, made.edits)
+    copy = tmp_path / "copy.so"
+    copy.write_bytes(good)
+    prove(str(copy))
+    chance = random.Random(1)
+    for at in [chance.randrange(len(good)) for _ in range(40)]:
+        copy.write_bytes(good[:at] + bytes([good[at] ^ 1 << chance.randrange(8)]) + good[at + 1 :])
+        with pytest.raises(ToolError, match="expected the bytes that were planned"):
+            prove(str(copy))
+    # and what was planned itself, where a bit of it turned: the readers tell
+    turned = [*made.edits]
+    turned[0] = type(turned[0])(turned[0].span, bytes([turned[0].new[0] ^ 1]) + turned[0].new[1:])
+    copy.write_bytes(edits.apply(file.data, turned))
+    with pytest.raises(ToolError, match="would not register what was meant"):
+        proof.prove(str(copy), file, turned, made.expected, loads=False)
+
+
+def test_a_file_that_changes_meanwhile_is_not_written(library: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.so"
+    copy.write_bytes(library.read_bytes())
+    file, made = planned(copy)
+    changed = bytes([*file.data[:-1], file.data[-1] ^ 4])
+    copy.write_bytes(changed)
+    with pytest.raises(ToolError, match="the file changed while it was being patched"):
+        files.Replacing().replace(file, edits.apply(file.data, made.edits))
+    assert copy.read_bytes() == changed
+
+
+def test_a_killed_run_leaves_the_old_file_or_the_new(site: Path) -> None:
+    file, record = site / "custom/_C.so", site / f"{NAME}-1.0.dist-info/RECORD"
+    before = content(site)
+    assert main.main(["apply", str(site)]) == 0
+    after = content(site)
+    assert main.main(["revert", str(site)]) == 0
+    # Stops at each step that touches the disk, and dies there: no timing is needed to meet them all.
+    script = (
+        "import os, signal, sys\n"
+        "left = int(sys.argv[1])\n"
+        "def dying(real):\n"
+        "    def call(*a, **k):\n"
+        "        global left\n"
+        "        left -= 1\n"
+        "        if left < 0: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        return real(*a, **k)\n"
+        "    return call\n"
+        "for name in ('fsync', 'replace', 'chmod', 'utime'): setattr(os, name, dying(getattr(os, name)))\n"
+        "from schema_patch.commands import main\n"
+        "sys.exit(main.main(['apply', sys.argv[2]]))"
+    )
+    seen = set()
+    for step in range(20):
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(step), str(site)],
+            capture_output=True,
+            check=False,
+            cwd=Path(__file__).parents[2],
+        )
+        now = content(site)
+        assert now["custom/_C.so"] in (before["custom/_C.so"], after["custom/_C.so"])
+        seen.add(
+            (now["custom/_C.so"] == after["custom/_C.so"], record.read_bytes() == after[f"{NAME}-1.0.dist-info/RECORD"])
+        )
+        assert main.main_verify(["--format", "json", str(site)]) in (0, 1)
+        if step % 2:  # the next run ends what this one began
+            assert main.main(["apply", str(site)]) == 0
+            now = content(site)
+            assert {name: now[name] for name in before} == {name: after[name] for name in before}
+        if (site / journal.NAME).exists():
+            assert main.main(["revert", str(site)]) == 0
+        assert content(site) == before
+        if done.returncode == 0:
+            break
+    assert done.returncode == 0
+    assert not [*site.rglob("*.tmp")]
+    assert seen == {(False, False), (True, False), (True, True)}
+    assert file.stat().st_mtime == OLD
+
+
+def test_a_running_process_keeps_what_it_mapped(site: Path) -> None:
+    code = "import ctypes, sys, torch; ctypes.CDLL(sys.argv[1]); print('up', flush=True); input(); print(open('/proc/self/maps').read())"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(site / "custom/_C.so")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout
+    assert child.stdout.readline() == "up\n"
+    assert main.main(["apply", str(site)]) == 0
+    told = child.communicate("\n")[0]
+    assert child.returncode == 0
+    assert f"{site}/custom/_C.so (deleted)" in told
+
+
+def test_a_wheel_of_its_own_version(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = tmp_path / f"{NAME}-1.0-py3-none-linux_x86_64.whl"
+    (site / f"{NAME}-1.0.dist-info/WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-linux_x86_64\n")
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(site.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(site))
+    before = made.read_bytes()
+    assert main.main(["apply", str(made)]) == 2
+    assert "say --wheel-out DIR" in capsys.readouterr().err
+    assert main.main(["apply", "--diff", str(made)]) == 0
+    assert main.main(["apply", "--wheel-out", str(tmp_path / "out"), str(made)]) == 0
+    assert made.read_bytes() == before
+    (new,) = (tmp_path / "out").iterdir()
+    assert new.name == f"{NAME}-1.0+schemas-py3-none-linux_x86_64.whl"
+    with zipfile.ZipFile(new) as archive:
+        info = f"{NAME}-1.0+schemas.dist-info"
+        assert b"Version: 1.0+schemas\n" in archive.read(f"{info}/METADATA")
+        for name, stated, size in csv.reader(archive.read(f"{info}/RECORD").decode().splitlines()):
+            assert not stated or (hashed(archive.read(name)), len(archive.read(name))) == (stated, int(size))
+        assert archive.testzip() is None
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        tmp_path / "target",
+        new,
+    ]
+    subprocess.run(command, check=True)
+    assert written(tmp_path / "target/custom/_C.so") == {"output", "h1", "out"}
+    assert main.main_verify([str(new), "--require", "esimd_gemv_fp16"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "label"), [("1.0", "1.0+schemas"), ("0.1+xpu.3", "0.1+xpu.3.schemas"), ("1+schemas", "1+schemas")]
+)
+def test_local_versions(version: str, label: str) -> None:
+    assert wheel.labelled(version) == label

@@ -92,8 +92,6 @@ class Trial:
         except Refused as error:
             self._tell("PA111", "", f"{label}, {kind}: {error}")
 
-    # ---- helpers
-
     def _tell(self, code: str, subject: str, message: str, severity: Severity = Severity.ERROR) -> None:
         """Once a kind and subject; that it happened again is only counted."""
         key = (code, subject)
@@ -132,8 +130,6 @@ class Trial:
 
     def _written(self, guards: dict[str, Guarded]) -> dict[str, Tensor]:
         return {name: guards[name].tensor.to("cpu", copy=True) for name in self.operator.writes}
-
-    # ---- the kinds of check
 
     def _schema(self) -> Verdict:
         """Declared = table. What is declared too little is told where it is seen."""

@@ -111,6 +111,23 @@ class Scheduler {
     }
   }
 
+  bool direct() const { return direct_; }
+
+  // Local memory of at least this size; what the kernel had of it before is kept.
+  void grow(Group& group, size_t bytes) {
+    if (direct_) {
+      slm_.resize(std::max(bytes, slm_.size()));
+      group.slm = slm_.data();
+    } else {
+      auto grown = std::make_unique_for_overwrite<char[]>(bytes);
+      if (group.slm) std::memcpy(grown.get(), group.slm, group.slm_bytes);
+      poison(grown.get() + group.slm_bytes, bytes - group.slm_bytes);
+      static_cast<WorkGroup&>(group).slm_memory = std::move(grown);
+      group.slm = static_cast<WorkGroup&>(group).slm_memory.get();
+    }
+    group.slm_bytes = bytes;
+  }
+
   void yield() {
     if (schedule_.items != Schedule::Items::lockstep &&
         double(random_() >> 11) * 0x1p-53 >= schedule_.preempt) return;
@@ -171,8 +188,6 @@ class Scheduler {
     Item item;
     group.launch = &launch_;
     std::vector<char> local(launch_.local_bytes);
-    std::vector<char> slm;
-    slm_ = &slm;
     for (size_t linear; groups_.next(linear);) {
       group.linear = uint32_t(linear);
       split(linear, launch_.groups, group.id);
@@ -188,8 +203,8 @@ class Scheduler {
   void admit() {
     size_t linear;
     while (alive_ < resident_ && groups_.next(linear)) {
-      if (spare_.empty()) spare_.push_back(std::make_unique<WorkGroup>());
-      WorkGroup* group = spare_.back().release();
+      if (spare_.empty()) spare_.push_back(made_.emplace_back(std::make_unique<WorkGroup>()).get());
+      WorkGroup* group = spare_.back();
       spare_.pop_back();
       group->launch = &launch_;
       group->linear = uint32_t(linear);
@@ -197,20 +212,20 @@ class Scheduler {
       group->done = group->arrived = 0, group->epoch = 1;
       group->named.clear(), group->views.clear();
       group->slm = nullptr, group->slm_bytes = 0;
-      group->local = launch_.local_bytes ? new char[launch_.local_bytes] : nullptr;
+      group->local_memory = launch_.local_bytes ? std::make_unique_for_overwrite<char[]>(launch_.local_bytes) : nullptr;
+      group->local = group->local_memory.get();
       poison(group->local, launch_.local_bytes);
       if (group->local_shadow.cells.size() < launch_.local_bytes) group->local_shadow.cells.resize(launch_.local_bytes);
       group->workers.clear();
       ++alive_;
       const size_t late = groups_.total() > 1 ? schedule_.stagger * linear / (groups_.total() - 1) : 0;
       for (size_t i = 0; i < items_; ++i) {
-        auto* worker = new Worker(run_fiber);
+        Worker* worker = workers_.emplace_back(std::make_unique<Worker>(run_fiber)).get();
         worker->group = group;
         worker->index = uint32_t(i);
         worker->late = uint32_t(late);
         split(i, launch_.locals, worker->local);
         group->workers.push_back(worker);
-        workers_.push_back(worker);
       }
     }
   }
@@ -228,20 +243,19 @@ class Scheduler {
     ++group.done;
     group.workers[worker.index] = nullptr;
     workers_.erase(workers_.begin() + long(--turn));
-    delete &worker;
     if (group.done < group.workers.size()) {
       if (group.arrived) release(group, 0, uint32_t(group.workers.size()), true);
       return;
     }
-    delete[] group.slm;
-    delete[] group.local;
+    group.slm_memory.reset();
+    group.local_memory.reset();
     --alive_;
-    spare_.emplace_back(&group);
+    spare_.push_back(&group);
   }
 
   // All wait, for others that will not come. Their stacks are left as they are.
   void give_up() {
-    for (const Worker* worker : workers_) {
+    for (const std::unique_ptr<Worker>& worker : workers_) {
       report({"deadlock", worker->state == Worker::State::named ? "named barrier" : "barrier",
               std::to_string(workers_.size()) + " work-items wait for ever",
               {worker->where, worker->group->linear, worker->index, "waits"}, {}, false});
@@ -260,12 +274,10 @@ class Scheduler {
   std::mt19937_64 random_;
   size_t items_, resident_ = 1, alive_ = 0;
   bool alone_ = false, direct_ = false, interleaves_ = false;
-  std::vector<Worker*> workers_;
-  std::vector<std::unique_ptr<WorkGroup>> spare_;
-
- public:
-  std::vector<char>* slm_ = nullptr;  // of a kernel that is run directly
-  bool direct() const { return direct_; }
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<WorkGroup>> made_;
+  std::vector<WorkGroup*> spare_;
+  std::vector<char> slm_;  // of a kernel that is run directly, for all its groups
 };
 
 thread_local Scheduler* scheduler = nullptr;
@@ -331,17 +343,7 @@ void slm_init(size_t bytes) {
   Group& group = *current->group;
   if (bytes <= group.slm_bytes) return;
   uses_local(*group.launch, bytes);
-  if (scheduler->direct()) {
-    scheduler->slm_->resize(std::max(bytes, scheduler->slm_->size()));
-    group.slm = scheduler->slm_->data();
-  } else {
-    char* grown = new char[bytes];
-    std::memcpy(grown, group.slm, group.slm_bytes);
-    poison(grown + group.slm_bytes, bytes - group.slm_bytes);
-    delete[] group.slm;
-    group.slm = grown;
-  }
-  group.slm_bytes = bytes;
+  scheduler->grow(group, bytes);
 }
 
 void named_barrier_allocate(uint32_t count) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "../include/esimd_host/runtime.hpp"
@@ -25,6 +26,7 @@ struct WorkGroup : Group {
   uint32_t epoch = 1;  // barriers that the whole group has passed
   const void* arrived_at = nullptr;
   size_t arrived_site = 0;
+  std::unique_ptr<char[]> slm_memory, local_memory;
   Shared slm_shadow, local_shadow;
   std::vector<char> slots[2];
   std::map<uint32_t, NamedBarrier> named;

@@ -122,7 +122,7 @@ def ask(source: Path, returns: str) -> int:
 
 def install(what: Path, site: Path) -> None:
     flags = ("--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--target")
-    quietly(f"pip install {what.name} into {site}", "python", "-m", "pip", "install", *flags, site, ROOT / what)
+    quietly(f"pip install, into {site}", "python", "-m", "pip", "install", *flags, site, ROOT / what)
 
 
 def report(site: Path) -> dict[str, list[dict[str, str]]]:
@@ -183,10 +183,11 @@ def verdicts(lines: list[str]) -> list[str]:
 
 
 def findings(lines: list[str]) -> list[str]:
-    """The first finding, how many more there are, and the line that counts."""
-    found = [line.replace(f"{SCRATCH}/", "") for line in lines if ": error: SP" in line]
+    """The verdict in a sentence, the first finding, how many more there are, and the line that counts."""
+    verdict = [line for line in lines[:1] if line.startswith("affected")]
+    found = [line.strip().replace(f"{SCRATCH}/", "") for line in lines if re.search(r"\berror: SP\d", line)]
     more = [f"… and {len(found) - 1} more"] if len(found) > 1 else []
-    return [*found[:1], *more, *verdicts(lines)]
+    return [*verdict, *(re.sub("undeclared: .*", "undeclared", line) for line in found[:1]), *more, *verdicts(lines)]
 
 
 def block(title: str, what: str = "") -> None:

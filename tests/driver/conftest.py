@@ -31,12 +31,14 @@ def run_on_cpu(program: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="session")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kernels(once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
     """A folder with kernels.o, of every kind of kernel, and the program kernels, compiled for the card too."""
-    folder = tmp_path_factory.mktemp("kernels")
+    return once("driver-kernels", _compile)
+
+
+def _compile(folder: Path) -> None:
     words = ("-fsycl", "-g", "-fsycl-device-code-split=per_kernel", "-MD", "-MF", "kernels.d", "-o", "kernels.o")
     done = run("-c", *words, SOURCES / "kernels.cpp", cwd=folder)
     assert done.returncode == 0, done.stderr
     done = run("-fsycl", *TARGETS, "--offload-compress", "kernels.o", "-o", "kernels", cwd=folder)
     assert done.returncode == 0, done.stderr
-    return folder

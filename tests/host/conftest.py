@@ -19,11 +19,14 @@ EXAMPLES = HERE.parent.parent / "examples" / "esimd"
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
     """A host build with checks of the test kernels and of the examples, as one tree."""
+    return once("host-build", _build) / "out"
+
+
+def _build(root: Path) -> None:
     import generated
 
-    root = tmp_path_factory.mktemp("host")
     shutil.copytree(HERE / "tree", root / "tree" / "pieces")
     (root / "tree" / "pieces" / "generated.sycl").write_text(generated.source())
     shutil.copytree(EXAMPLES, root / "tree" / "examples")
@@ -31,7 +34,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert made.failed == {}
     assert sorted(made.namespaces) == ["esimd_pieces", "esimd_race", "esimd_right"]
     assert len(made.libraries) == 2  # sources that need each other's symbols, and no others
-    return root / "out"
 
 
 @pytest.fixture(scope="session")

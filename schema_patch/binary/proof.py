@@ -39,7 +39,9 @@ def prove(path: str, file: SourceFile, edits: Sequence[Edit], expected: ElfFacts
         raise ToolError("expected the bytes that were planned, found others: not written, run again", file.path)
     found = reader.read(path, file.path)
     same = {*found.schemas} == {*expected.schemas}
-    if not same or replace(found, schemas=()) != replace(expected, path=file.path, schemas=(), differences=()):
+    if not same or replace(found, schemas=()) != replace(
+        expected, path=file.path, schemas=(), differences=(), read_once=False
+    ):
         message = "the new bytes would not register what was meant: nothing written; please report this library"
         raise ToolError(message, file.path)
     differing = [*second.differences(path, file.path), *second.misplaced(path, [edit.span for edit in edits])]

@@ -20,6 +20,7 @@ from schema_patch.schemas.table import Table
 from schema_patch.source import tree
 from schema_patch.source.patch import FilePlan, TreePlan
 from schema_patch.text import edits, files, journal
+from schema_patch.verify import judge
 from schema_patch.verify.gather import gather
 
 from . import plan, proof
@@ -49,6 +50,7 @@ def plan_all(
             planned = _library(facts, root, table, ops, make) if facts.schemas else None
             if planned and planned.edits:
                 result.files.append(file_plan(planned, loads=loads))
+                result.notes += [f"{facts.path}: {judge.ONCE}"] if facts.read_once else []
             result.libraries += [planned.file.real] if planned else []
             result.errors += planned.errors if planned else []
             result.facts.append(planned.expected if planned else facts)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from schema_patch.model import Report, ToolError, Verdict
+from schema_patch.report.text import one_line
 
 from . import changes
 from .console import known_ops, progress, show, show_errors
 
 if TYPE_CHECKING:
+    from schema_patch.binary.plan import Make
     from schema_patch.binary.tree import InstalledPlan
     from schema_patch.elf.reader import ElfFacts
     from schema_patch.schemas.selection import Selection
@@ -41,60 +44,96 @@ def revert(path: str) -> tuple[list[str], list[ToolError]]:
 
 
 def rewrite(
-    paths: Sequence[str],
-    ops: tuple[str, ...],
-    diff: bool,
-    form: str,
-    *,
-    load: bool,
-    wheel_out: str | None,
-    judge: bool,
+    paths: Sequence[str], ops: tuple[str, ...], diff: bool, form: str, *, load: bool, wheel_out: str | None, judge: bool
 ) -> int:
-    """The common course of both: read, plan, prove, replace; then judge what is there."""
-    from schema_patch.binary import plan as plans
-    from schema_patch.binary import tree, wheel
+    """Writes the annotations of the operators asked for, or with `judge` false takes them out; the exit code."""
+    from schema_patch.binary import plan
     from schema_patch.schemas import table
 
     if diff and form != "text":
         raise click.UsageError("--diff shows a diff: leave --format out")
-    known = table.everything()
-    wanted = known_ops(ops, known)
-    make = plans.annotated if judge else plans.stripped
-    done: list[FilePlan] = []
-    troubles: list[ToolError] = []
-    facts: list[ElfFacts] = []
+    known = table.load()
+    work = _Work(known, known_ops(ops, known), plan.annotated if judge else plan.stripped, diff, load, wheel_out)
     for path in paths:
-        in_wheel = wheel.is_wheel(path)
         try:
-            if in_wheel and not (wheel_out or diff):
-                raise ToolError("a wheel is not changed in place, its hash may be known: say --wheel-out DIR", path)
-            if in_wheel and load:
-                raise ToolError("--load needs what is around a library: install the new wheel, then load that", path)
-            with progress("reading") as step:
-                if in_wheel:
-                    plan = wheel.plan_all(path, known, wanted, make, step)
-                else:
-                    plan = tree.plan_all(path, known, wanted, make, loads=load, progress=step)
-            if in_wheel and wheel_out and not diff:
-                done += plan.files
-                troubles += plan.errors
-                if plan.files:
-                    click.echo(wheel.write(plan, path, wheel_out), err=True)
-            elif not changes.carry_out(plan, path, diff, done, troubles, tree.write):
+            if not work.one(path):
                 return 2
         except ToolError as error:
-            troubles.append(error)
-            continue
-        troubles += _proved(plan) if diff else []
-        for note in plan.notes:
-            click.echo(note, err=True)
-        facts += plan.facts
+            work.troubles.append(error)
     if form == "text" and not diff:
-        changes.show(done)
+        changes.show(work.done)
     if not judge:
-        show_errors(troubles)
-        return 2 if troubles else 0
-    return show(_report(facts, known, wanted, troubles), form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
+        show_errors(work.troubles)
+        return 2 if work.troubles else 0
+    return show(work.report(), form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
+
+
+@dataclass
+class _Work:
+    """One run: what is asked for, and what was done so far."""
+
+    known: Table
+    wanted: Selection
+    make: Make
+    diff: bool
+    load: bool
+    wheel_out: str | None
+    done: list[FilePlan] = field(default_factory=list)
+    troubles: list[ToolError] = field(default_factory=list)
+    facts: list[ElfFacts] = field(default_factory=list)
+
+    def one(self, path: str) -> bool:
+        """Plans what a path holds, and writes or shows it. False where the user interrupted it. Raises ToolError."""
+        from schema_patch.binary import tree, wheel
+
+        if wheel.is_wheel(path):
+            return self._wheel(path)
+        with progress("reading") as step:
+            plan = tree.plan_all(path, self.known, self.wanted, self.make, loads=self.load, progress=step)
+        return self._carry_out(plan, path)
+
+    def _wheel(self, path: str) -> bool:
+        from schema_patch.binary import wheel
+
+        if not (self.wheel_out or self.diff):
+            raise ToolError("a wheel is not changed in place, its hash may be known: say --wheel-out DIR", path)
+        if self.load:
+            raise ToolError("--load needs what is around a library: install the new wheel, then load that", path)
+        with progress("reading") as step:
+            plan = wheel.plan_all(path, self.known, self.wanted, self.make, step)
+        if self.diff or not self.wheel_out:
+            return self._carry_out(plan, path)
+        self.troubles += plan.errors
+        self.facts += plan.facts
+        if plan.files:
+            click.echo(wheel.write(plan, path, self.wheel_out), err=True)
+            self.done += plan.files
+        return True
+
+    def _carry_out(self, plan: InstalledPlan, path: str) -> bool:
+        from schema_patch.binary import tree
+
+        if not changes.carry_out(plan, path, self.diff, self.done, self.troubles, tree.write):
+            return False
+        self.troubles += _proved(plan) if self.diff else []
+        self.facts += plan.facts
+        for note in plan.notes:
+            click.echo(one_line(note), err=True)
+        return True
+
+    def report(self) -> Report:
+        """The verdicts on the operators alone: what else a library must be is for verify-schemas."""
+        from schema_patch.installed import policy
+        from schema_patch.verify import judge
+
+        report = judge.check(self.facts, self.known, sycl=policy.load().sycl.major)
+        checked = tuple(row for row in report.checked if self.wanted.takes(row.op))
+        findings = tuple(finding for finding in report.findings if finding.op and self.wanted.takes(finding.op))
+        names = self.wanted.missing((None, row.op) for row in checked)
+        missing = [ToolError(f"{name}: asked for, but in no library here") for name in names]
+        told = {str(error) for error in self.troubles}
+        errors = [error for error in report.errors if str(error) not in told]
+        return Report(checked, findings, (*self.troubles, *errors, *missing))
 
 
 def _proved(plan: InstalledPlan) -> list[ToolError]:
@@ -110,20 +149,3 @@ def _proved(plan: InstalledPlan) -> list[ToolError]:
                 except ToolError as error:
                     errors.append(error)
     return errors
-
-
-def _report(facts: Sequence[ElfFacts], known: Table, wanted: Selection, troubles: Sequence[ToolError]) -> Report:
-    """The verdicts on the operators alone: what else a library must be is for verify-schemas."""
-    from schema_patch.installed import policy
-    from schema_patch.verify import judge
-
-    report = judge.check(facts, known, sycl=policy.load().sycl.major)
-    checked = tuple(row for row in report.checked if wanted.takes(row.op))
-    findings = tuple(finding for finding in report.findings if finding.op and wanted.takes(finding.op))
-    missing = [
-        ToolError(f"{name}: asked for, but in no library here")
-        for name in wanted.missing((None, row.op) for row in checked)
-    ]
-    told = {str(error) for error in troubles}
-    errors = [error for error in report.errors if str(error) not in told]
-    return Report(checked, findings, (*troubles, *errors, *missing))

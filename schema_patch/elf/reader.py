@@ -77,7 +77,7 @@ class ElfFacts:
     """What one library says of itself. `runpath` is empty where it has none; `stripped`: it has no symbol table.
 
     `abi`: what of torch and C++ it was built against. `symbols`: what it exports, if asked for. `differences`: what a
-    second reader sees otherwise, if asked.
+    second reader sees otherwise, if asked; `read_once`: it was asked, and the file is too large for it.
     """
 
     path: str
@@ -95,6 +95,7 @@ class ElfFacts:
     abi: tuple[str, ...] = ()
     symbols: tuple[Symbol, ...] = ()
     differences: tuple[str, ...] = ()
+    read_once: bool = False
 
     @property
     def registers(self) -> bool:

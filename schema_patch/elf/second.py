@@ -1,7 +1,7 @@
 """A second reader of the same file: lief. What it sees otherwise than we do, one of the two sees wrongly.
 
 The one door to lief. It may read a file only after layout.py has proved that whole: lief takes cut files for whole
-ones. It takes a file into memory, so that one larger than LARGEST is not read a second time (README says so).
+ones. It takes a file into memory, so that one larger than LARGEST is not read a second time, which the report says.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ LARGEST = 256 << 20  # bytes
 SHOWN = 3  # names in one message
 
 
+def too_large(path: str) -> bool:
+    """Whether a file is larger than is given to lief."""
+    return os.path.getsize(path) > LARGEST
+
+
 def differences(path: str, where: str) -> list[str]:
     """What lief reads otherwise, in words: needed libraries, name, run path, sections, exported symbols."""
-    if os.path.getsize(path) > LARGEST:
+    if too_large(path):
         return []
     import lief
 
@@ -38,7 +43,7 @@ def differences(path: str, where: str) -> list[str]:
 
 def misplaced(path: str, spans: Sequence[Span]) -> list[str]:
     """The places of bytes that are loaded elsewhere by lief's reading than by ours, in words."""
-    if os.path.getsize(path) > LARGEST:
+    if too_large(path):
         return []
     import lief
 

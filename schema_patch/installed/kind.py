@@ -24,12 +24,9 @@ def is_installed(path: str) -> bool:
     real = Path(os.path.realpath(path))
     if not SITES.isdisjoint(real.parts) or next(real.glob("*.dist-info"), None):
         return real.is_dir()
-    libraries = False
-    for _, _, names in files.walk(path):
-        if any(map(files.has_suffix, names)):
-            return False
-        libraries |= any(map(MAYBE_SHARED.search, names))
-    return libraries
+    if any(files.has_suffix(name) for _, _, names in files.walk(path) for name in names):
+        return False
+    return any(MAYBE_SHARED.search(name) for _, _, names in os.walk(path) for name in names)
 
 
 def magic(path: str) -> bytes:

@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 VERSION = 1
@@ -107,6 +105,8 @@ def rows(report: Report) -> list[Checked]:
 
 def json(report: Report) -> str:
     """The whole report; `version` changes when a field changes its meaning."""
+    import msgspec  # a program that only shows its help needs none
+
     document = {
         "version": VERSION,
         "exit_code": report.exit_code,

@@ -100,7 +100,7 @@ def _twice(path: str, where: str, *, deep: bool, spaces: frozenset[str]) -> ElfF
         return facts
     from schema_patch.elf import second
 
-    return replace(facts, differences=tuple(second.differences(path, where)))
+    return replace(facts, differences=tuple(second.differences(path, where)), read_once=second.too_large(path))
 
 
 def _gather(path: str, gathered: Gathered, work: _Work) -> None:

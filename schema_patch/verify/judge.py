@@ -19,6 +19,7 @@ from schema_patch.schemas.grammar import TYPES, Type, parse
 from schema_patch.schemas.rules import Judgement, judge
 from schema_patch.schemas.table import Table
 
+ONCE = "too large to be read a second time"
 GOOD = frozenset({Verdict.RIGHT, Verdict.NEEDS_GUARD})
 
 
@@ -73,6 +74,11 @@ def check(
         Finding("SP216", Location(library.path), "", f"two readers of this file differ in its {what}")
         for library in libraries
         for what in library.differences
+    ]
+    findings += [
+        Finding("SP216", Location(library.path), "", f"{ONCE}: lief is not given it", Severity.NOTE)
+        for library in libraries
+        if library.read_once
     ]
     findings += _contradictions(rows)
     findings += [finding for library in libraries for finding in _devices(library, wanted)]

@@ -182,3 +182,21 @@ def test_signed_files_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.count("the library is signed") == 2
     assert appended.read_bytes() == (tmp_path / "kept").read_bytes()
     assert os.listdir(tmp_path).count(".schema-patch.journal.json") == 0
+
+
+@pytest.mark.parametrize("work", [0, 500, 20000])
+def test_more_code_than_is_followed_is_never_called_right(
+    work: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from schema_patch.elf.evidence import registrations
+
+    right = "esimd_gemv_fp16(Tensor input, Tensor weight, Tensor(a!) output) -> Tensor(a!)"
+    helper = "__attribute__((noinline)) static void add(Handle l, const char* s) { aoti_torch_library_def(l, s); }\n"
+    many = "".join(
+        f'struct I{n} {{ I{n}() {{ Handle l; aoti_torch_library_init_fragment({json.dumps(stable.SPACE)}, "x", 1, &l); add(l, {json.dumps(right if n == 1 else SCHEMAS["norm"])}); }} }} i{n};\n'
+        for n in (1, 2)
+    )
+    library = stable.build(tmp_path / "lib.so", stable.source([], helper) + many)
+    monkeypatch.setattr(registrations, "WORK", work)
+    assert main.main_verify([str(library)]) == 2 if work < 20000 else 1
+    assert ("the library has more code than is followed" in capsys.readouterr().err) == (work < 20000)

@@ -298,3 +298,14 @@ def test_progress_is_shown_on_a_terminal_after_a_second(
     with console.progress("reading") as step:
         step("quick.so")
     assert "quick" not in capsys.readouterr().err
+
+
+def test_a_library_too_large_for_the_second_reader_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from schema_patch.elf import second
+
+    library = build(tmp_path, [VOID])
+    monkeypatch.setattr(second, "LARGEST", 100)
+    assert main.main_verify([str(library)]) == 0
+    assert "note: SP216 too large to be read a second time" in capsys.readouterr().out

@@ -153,6 +153,11 @@ class Image:
                 found.setdefault(value + addend, []).append(place)
         return found
 
+    @property
+    def decoded(self) -> int:
+        """How many instructions were looked at."""
+        return len(self._steps)
+
     def step(self, address: int) -> Step:
         found = self._steps.get(address)
         if found is None:

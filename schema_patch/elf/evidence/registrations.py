@@ -26,6 +26,9 @@ from .traced import NOWHERE
 from .users import Users, others
 
 LEVELS = 12  # of callers
+# Instructions followed, a decoded one counted as 20: some minutes. libtorch_cpu.so has more.
+WORK, DECODED = 100_000_000, 20
+TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
 DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
 MENTIONS = (b"7Library", b"RegisterOperators", b"registerDef", b"registerOperator", b"torch_library_")
@@ -80,6 +83,11 @@ class _Search:
     loading: set[int] = field(default_factory=set)
     shown: dict[int, str] = field(default_factory=dict)
     entered: set[int] = field(default_factory=set)
+    steps: int = 0
+
+    @property
+    def exhausted(self) -> bool:
+        return self.steps + DECODED * self.image.decoded > WORK
 
     def sites(self, *groups: tuple[str, ...]) -> list[set[int]]:
         """Of each group of names, the ends of all calls of functions whose name begins so."""
@@ -148,6 +156,7 @@ class _Search:
         entries = {found - IMAGE for found in imported.entries}
         self.results[entry] = _Result(imported.records, imported.opened, called, entries, why)
         self.called |= called
+        self.steps += follower.steps
         self.shown |= imported.shown
         self.entered |= follower.entered
 
@@ -158,11 +167,14 @@ class _Search:
             bounds = self.functions.around(site - 1)
             if bounds is None:
                 self.outside.add(site)
-            elif self._is_instruction(bounds[0], site):
+            elif self.is_instruction(bounds[0], site):
                 found.add(bounds[0])
         return found
 
-    def _is_instruction(self, at: int, site: int) -> bool:
+    def is_instruction(self, at: int, site: int) -> bool:
+        """Whether an instruction of the function at `at` ends at `site`, as far as that can be told."""
+        if self.exhausted:
+            return True
         while at < site:
             step = self.image.step(IMAGE + at)
             if step.kind == END and step.next == step.address:
@@ -176,10 +188,12 @@ class _Search:
         pending = self.around(sites - self.called) | ({*more} - entered)
         for _ in range(LEVELS):
             pending -= self.results.keys()
+            for entry in sorted(pending):
+                if self.exhausted:
+                    return
+                self.run(entry)
             if not pending:
                 return
-            for entry in sorted(pending):
-                self.run(entry)
             inner = {e for result in self.results.values() for e in result.entries} - self.results.keys()
             depending = {entry for entry in pending if self.results[entry].depends}
             callers = self._callers(inner | depending)
@@ -239,7 +253,10 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
             found.setdefault((site, text.text, text.known, record.space, text.places), row)
     for site in sorted((defines | search.kept_calls()) - reached):
         bounds = search.functions.around(site - 1)
-        if bounds is None or search._is_instruction(bounds[0], site):
+        if bounds is None or search.is_instruction(bounds[0], site):
             why = "not reached by what was followed" if bounds else "in no function that a table names"
+            why = TOO_MUCH if search.exhausted else why
             found[site, None, "", None] = Registration(None, "", None, site, bounds[0] if bounds else 0, why)
+    if search.exhausted:  # a helper may have callers that were not followed, though it was
+        found[()] = Registration(None, "", None, 0, min(search.results, default=0), TOO_MUCH)
     return sorted(found.values(), key=lambda row: (row.site, row.space or "", row.text or "", row.known, row.places))

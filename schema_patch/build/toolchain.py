@@ -130,7 +130,7 @@ def gather(python: str, environment: Mapping[str, str], namespaces: Sequence[str
         cpus=len(os.sched_getaffinity(0)),
         memory=available_memory(),
         caches=_caches(namespaces, environment),
-        driver=_driver(interpreter.libraries),
+        driver=_driver(interpreter.libraries, words),
     )
 
 
@@ -222,8 +222,8 @@ def _devices(python: str, environment: Mapping[str, str], libraries: Sequence[st
     return Devices(shown, as_it_is)
 
 
-def _driver(libraries: Sequence[str]) -> Driver:
-    """The kit's own compiler, for the SYCL runtime of the interpreter that will build."""
+def _driver(libraries: Sequence[str], devices: Sequence[str]) -> Driver:
+    """The kit's own compiler, for the SYCL runtime of the interpreter that will build, and for these devices."""
     from .driver import hostside, offline, runtime
 
     root = next((str(Path(path).parents[1]) for path in libraries if SYCL.search(path)), "")
@@ -240,7 +240,7 @@ def _driver(libraries: Sequence[str]) -> Driver:
     if front_end is None:
         missing["front end"] = f"no SYCL front end: it is part of the PyPI package {runtime.PACKAGE} from 2025.2 on"
     ask("clang", lambda: " ".join(hostside.find()))
-    ask("offline", lambda: offline.find().told)
+    ask("offline", lambda: offline.check_devices(devices).told)
     return Driver(
         root=root,
         front_end=front_end.version if front_end else "",

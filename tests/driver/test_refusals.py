@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from schema_patch.build import toolchain
 from schema_patch.build.driver import cache, fetch, frontend, images, merging, offline, processes, symbols
 from schema_patch.build.driver.arguments import Kernel
 from schema_patch.model import ToolError
@@ -161,6 +162,8 @@ def test_an_ocloc_that_does_not_know_the_device(monkeypatch: pytest.MonkeyPatch,
         ToolError, match=r"device 'bmg' is not known to ocloc 23\.43\.0, which knows tgllp, dg2-g10, pvc"
     ):
         offline.check_devices(["bmg"])
+    assert "device 'bmg' is not known" in toolchain._driver((), ["bmg"]).missing["offline"]  # what doctor shows
+    assert "offline" not in toolchain._driver((), []).missing
 
 
 @pytest.mark.parametrize(

@@ -90,11 +90,9 @@ def find_mirror(sources: Path) -> str:
 
 def _there() -> Path | None:
     try:
-        compiler = offline.find()
-        offline.check_devices([DEVICE])
+        return Path(offline.check_devices([DEVICE]).path)
     except ToolError:
         return None
-    return Path(compiler.path)
 
 
 def _sources(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:

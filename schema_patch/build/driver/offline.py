@@ -72,8 +72,8 @@ def find() -> Compiler:
     return Compiler(path, match[0], _igc(Path(path)))
 
 
-def check_devices(devices: Sequence[str]) -> None:
-    """Raises ToolError for a device that this ocloc does not know, with those that it knows."""
+def check_devices(devices: Sequence[str]) -> Compiler:
+    """The offline compiler. Raises ToolError for a device that it does not know, with those that it knows."""
     compiler = find()
     for device in devices:
         done = processes.run([compiler.path, "ids", device])
@@ -82,6 +82,7 @@ def check_devices(devices: Sequence[str]) -> None:
             raise ToolError(
                 f"device {device!r} is not known to ocloc {compiler.version}, which knows {known}", compiler.path
             )
+    return compiler
 
 
 def compile_all(

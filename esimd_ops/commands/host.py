@@ -164,10 +164,11 @@ def races(
 
 
 def _write_smallest(path: str, order: Order, outcome: Outcome) -> None:
-    from esimd_ops.races import case, reproduce
+    from esimd_ops.races import reproduce
+    from esimd_ops.trials import files
 
     if found := reproduce.smallest(order, outcome):
-        case.write(path, found)
+        files.write(path, found)
         click.echo(f"{path}: {found.operator} {found.sizes}, {found.schedule}", err=True)
     else:
         click.echo(f"{path}: not written: nothing was found", err=True)

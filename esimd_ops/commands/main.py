@@ -85,6 +85,7 @@ def check(
     """
     from esimd_ops.parity import Request, supervise
     from esimd_ops.parity import record as records
+    from esimd_ops.trials import files
     from schema_patch.schemas import table
 
     if quick and severe:
@@ -107,7 +108,7 @@ def check(
     now = records.of(outcome, device)
     told = records.compare(now, then) if then else ()
     if record:
-        records.write(record, now)
+        files.write(record, now)
     return show(supervise.report(request, outcome, told, strict=strict), form)
 
 

@@ -130,7 +130,9 @@ def _tool(name: str) -> str | None:
     return shutil.which(name) or (str(beside) if beside.exists() else None)
 
 
-def _rules(plan: HostBuild, folders: Sequence[Path]) -> list[str]:
+def _variables(plan: HostBuild, folders: Sequence[Path]) -> dict[str, list[str]]:
+    """What the rules are made of: the compiler, and what it is called with."""
+    from torch import compiled_with_cxx11_abi
     from torch.utils import cpp_extension
 
     torch_includes = cpp_extension.include_paths()
@@ -138,38 +140,36 @@ def _rules(plan: HostBuild, folders: Sequence[Path]) -> list[str]:
     sanitize = [flag for name in plan.sanitize for flag in SANITIZERS[name]]
     watch = []
     if plan.checks:
-        watch = ["-DESIMD_HOST_CHECKS", "-fsanitize=thread", "-g1"]
+        quiet = "tsan-instrument-func-entry-exit=0"
         gnu = "clang" not in Path(plan.compiler).name
-        watch += (
-            ["--param", "tsan-instrument-func-entry-exit=0"]
-            if gnu
-            else ["-mllvm", "-tsan-instrument-func-entry-exit=0"]
-        )
+        watch = ["-DESIMD_HOST_CHECKS", "-fsanitize=thread", "-g1"]
+        watch += ["--param", quiet] if gnu else ["-mllvm", f"-{quiet}"]
     common = ["-std=c++20", "-O2", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-w"]
     common += ["-g1"] if plan.sanitize else []
+    common += [f"-D_GLIBCXX_USE_CXX11_ABI={int(compiled_with_cxx11_abi())}"]
     includes = [f"-I{folder}" for folder in (*plan.include, *folders)]
     includes += [
         f"-isystem{folder}" for folder in (HERE / "include", *torch_includes, sysconfig.get_paths()["include"])
     ]
-    from torch import compiled_with_cxx11_abi
-
-    abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(compiled_with_cxx11_abi())}"
-    runtime = [
-        str(path) for path in sorted((HERE / "runtime").glob("*.cpp")) if plan.checks or path.stem != "instrumented"
-    ]
     link = ["-shared", *(flag for flag in sanitize if flag.startswith("-fsanitize"))]
     link += [f"-L{torch_lib}", f"-Wl,-rpath,{torch_lib}", "-Wl,-rpath,$ORIGIN", "-ltorch", "-ltorch_cpu", "-lc10"]
     checks = ["-DESIMD_HOST_CHECKS"] if plan.checks else []
-    variables = {
+    return {
         "cxx": [_tool(plan.compiler) or plan.compiler],
-        "flags": [*common, abi, *sanitize, *watch, *includes],
-        "runtime_flags": [*common, abi, *sanitize, *checks, *includes],
+        "flags": [*common, *sanitize, *watch, *includes],
+        "runtime_flags": [*common, *sanitize, *checks, *includes],
         "link": link,
     }
+
+
+def _rules(plan: HostBuild, folders: Sequence[Path]) -> list[str]:
+    runtime = [
+        str(path) for path in sorted((HERE / "runtime").glob("*.cpp")) if plan.checks or path.stem != "instrumented"
+    ]
     runtime_objects = [f"runtime/{Path(path).stem}.o" for path in runtime]
     return [
         f"builddir = {_escaped(plan.out)}",
-        *(f"{name} = {' '.join(_quoted(word) for word in words)}" for name, words in variables.items()),
+        *(f"{name} = {' '.join(_quoted(word) for word in words)}" for name, words in _variables(plan, folders).items()),
         "rule prelude",
         "  command = $cxx $flags -x c++-header $in -o $out -MD -MF $out.d",
         "  depfile = $out.d",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
+from esimd_ops.trials import files
 from esimd_ops.trials.messages import Observation
 from schema_patch.model import Severity, ToolError
 
@@ -28,21 +27,9 @@ def of(outcome: Outcome, device: str) -> Record:
     return Record(VERSION, device, {op: done.digests for op, done in steady.items() if done.digests})
 
 
-def write(path: str, record: Record) -> None:
-    try:
-        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
-    except OSError as error:
-        raise ToolError(error.strerror or str(error), path) from error
-
-
 def read(path: str) -> Record:
     """Raises ToolError for a file that is not a record of this version."""
-    try:
-        record = msgspec.json.decode(Path(path).read_bytes(), type=Record)
-    except OSError as error:
-        raise ToolError(error.strerror or str(error), path) from error
-    except msgspec.MsgspecError as error:
-        raise ToolError(f"not a record of this check: {error}", path) from error
+    record = files.read(path, Record, "record of this check")
     if record.version != VERSION:
         raise ToolError(f"expected a record of version {VERSION}, found {record.version}", path)
     return record

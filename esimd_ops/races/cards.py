@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
+from esimd_ops.trials import files
 from schema_patch.model import ToolError
 from schema_patch.schemas.cards import Card, find, groups, known
 
@@ -58,12 +58,7 @@ def read(path: str) -> dict[str, Kernel]:
 
     Raises ToolError for a file that is none.
     """
-    try:
-        report = msgspec.json.decode(Path(path).read_bytes(), type=_Report)
-    except OSError as error:
-        raise ToolError(error.strerror or str(error), path) from error
-    except msgspec.MsgspecError as error:
-        raise ToolError(f"not a report of kernels: {error}", path) from error
+    report = files.read(path, _Report, "report of kernels")
     return {_bare(kernel.name): kernel for kernel in report.kernels}
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from esimd_ops.samples import Arguments
+from esimd_ops.trials import files
 from esimd_ops.trials.given import Expected
 from esimd_ops.trials.subject import Subject, Truth
 from schema_patch.model import Effect, ToolError
@@ -66,21 +66,9 @@ def _input(name: str, value: object) -> Input:
     return Input(name, dtype=str(value.dtype), shape=tuple(value.shape), stride=tuple(value.stride()), data=data)
 
 
-def write(path: str, case: Case) -> None:
-    try:
-        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
-    except OSError as error:
-        raise ToolError(error.strerror or str(error), path) from error
-
-
 def read(path: str) -> Case:
     """Raises ToolError for a file that is no case of this version."""
-    try:
-        case = msgspec.json.decode(Path(path).read_bytes(), type=Case)
-    except OSError as error:
-        raise ToolError(error.strerror or str(error), path) from error
-    except msgspec.MsgspecError as error:
-        raise ToolError(f"not a reproducer: {error}", path) from error
+    case = files.read(path, Case, "reproducer")
     if case.version != VERSION:
         raise ToolError(f"expected a reproducer of version {VERSION}, found {case.version}", path)
     return case

@@ -10,10 +10,9 @@ same_value = true                    # only while each such write stores what wa
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
+from esimd_ops.trials import files
 from schema_patch.model import Location, ToolError
 
 
@@ -42,12 +41,7 @@ class Suppressions:
     @classmethod
     def read(cls, path: str) -> Suppressions:
         """Raises ToolError for a file that cannot be read, a key that is not known, or an empty reason."""
-        try:
-            entries = msgspec.toml.decode(Path(path).read_bytes(), type=_File).suppress
-        except OSError as error:
-            raise ToolError(error.strerror or str(error), path) from error
-        except msgspec.MsgspecError as error:
-            raise ToolError(f"not a file of suppressions: {error}", path) from error
+        entries = files.read(path, _File, "file of suppressions", toml=True).suppress
         for entry in entries:
             if not entry.reason.strip() or not entry.lines:
                 raise ToolError(f"the suppression of {entry.operator}, '{entry.tensor}' needs lines and a reason", path)

@@ -1,5 +1,6 @@
 """What an operator cannot do right it refuses, naming itself, the argument, what was expected and what was found."""
 
+import mmap
 import re
 
 import pytest
@@ -214,3 +215,16 @@ def test_what_is_past_the_rows_asked_for_is_not_looked_at(ops, operator, name, r
     getattr(ops, operator)(*arguments.values())
     getattr(ops, operator)(*expected.values())
     assert torch.equal(arguments["final_hidden"], expected["final_hidden"])
+
+
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")
+def test_memory_that_is_mapped_read_only_may_be_read(ops, tmp_path):
+    arguments = samples.make("esimd_gemv_fp16").arguments
+    (tmp_path / "weight").write_bytes(arguments["weight"].numpy().tobytes())
+    with open(tmp_path / "weight", "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    weight = torch.frombuffer(mapped, dtype=torch.float16).view(arguments["weight"].shape)
+    outputs = [torch.zeros_like(arguments["output"]) for _ in range(2)]
+    ops.esimd_gemv_fp16(arguments["input"], weight, outputs[0])
+    ops.esimd_gemv_fp16(arguments["input"], arguments["weight"], outputs[1])
+    assert torch.equal(*outputs)

@@ -1,0 +1,31 @@
+"""Values in files, JSON or TOML, with what is wrong as a ToolError. Knows no value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from schema_patch.model import ToolError
+
+T = TypeVar("T")
+
+
+def read(path: str, kind: type[T], what: str, *, toml: bool = False) -> T:
+    """Raises ToolError for a file that cannot be read or is no `what`."""
+    try:
+        decode = msgspec.toml.decode if toml else msgspec.json.decode
+        return decode(Path(path).read_bytes(), type=kind)
+    except OSError as error:
+        raise ToolError(error.strerror or str(error), path) from error
+    except msgspec.MsgspecError as error:
+        raise ToolError(f"not a {what}: {error}", path) from error
+
+
+def write(path: str, value: msgspec.Struct) -> None:
+    """As JSON. Raises ToolError where that cannot be done."""
+    try:
+        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+    except OSError as error:
+        raise ToolError(error.strerror or str(error), path) from error

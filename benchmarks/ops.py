@@ -95,7 +95,9 @@ def measure(case: Case, seconds: float, memory: float) -> Row:
 
 def show(rows: list[Row], memory: float, console: Console) -> None:
     title = f"{native.load().device()['name']}, {torch.get_num_threads()} threads, memory {memory / 1e9:.1f} GB/s"
-    table = Table("operator", "sizes", "against", title=title, header_style="bold")
+    table = Table(title=title, header_style="bold")
+    for heading in ("operator", "sizes", "against"):
+        table.add_column(heading, overflow="fold")  # a name that is cut is no name
     for heading in ("ms", "times faster", "of memory"):
         table.add_column(heading, justify="right")
     for row in rows:

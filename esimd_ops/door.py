@@ -21,6 +21,10 @@ def enter() -> None:
     Raises ToolError for an operator table that cannot be read: torch says so, and its import fails.
     """
     _register_log()
+    if environment.observed_into():
+        from .observe import process
+
+        process.start()
     asked, inherited = environment.guarded_namespaces(), environment.inherited()
     if not environment.guard_is_off() and environment.replaced_operators():
         asked = asked or ()

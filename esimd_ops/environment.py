@@ -4,6 +4,8 @@
                        or the namespaces to guard, with commas
     SCHEMA_KIT_REPLACE "races", or operators (ns::op, with commas) in whose place this kit's own are put
     SCHEMA_KIT_TABLE   operator tables of the user, as TOML files, separated as in PATH
+    SCHEMA_KIT_OBSERVE a file into which every process puts what its operators were seen to do
+    SCHEMA_KIT_OBSERVE_OPTIONS  how: "namespace=mylib,other first=10 every=100 budget=0.05 save=DIR", or parts of it
 
 A process also tells the children that multiprocessing starts anew what it has guarded itself: they import the program
 again, but not what ran under `if __name__ == "__main__"`. Other programs that it starts are not told.
@@ -14,13 +16,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 from multiprocessing import process as processes
-from pathlib import Path
 
-from schema_patch.model import ToolError
 from schema_patch.schemas import table as tables
 
 GUARD, TABLE, INHERITED = "SCHEMA_KIT_GUARD", "SCHEMA_KIT_TABLE", "SCHEMA_KIT_INHERITED"
 REPLACE = "SCHEMA_KIT_REPLACE"
+OBSERVE, OBSERVE_OPTIONS = "SCHEMA_KIT_OBSERVE", "SCHEMA_KIT_OBSERVE_OPTIONS"
 OFF, ON = ("0", "off", "false", "no"), ("1", "on", "true", "yes")
 
 
@@ -44,9 +45,18 @@ def replaced_operators() -> str:
     return os.environ.get(REPLACE, "").strip()
 
 
+def observed_into() -> str:
+    """The file that tells what operators were seen to do; "" where nothing is to be observed."""
+    return os.environ.get(OBSERVE, "").strip()
+
+
+def observe_options() -> str:
+    return os.environ.get(OBSERVE_OPTIONS, "")
+
+
 def user_tables() -> tuple[tables.Table, ...]:
     """The tables that the user names. Raises ToolError for a file that is not there or is no table."""
-    return tuple(_read(Path(name)) for name in os.environ.get(TABLE, "").split(os.pathsep) if name)
+    return tuple(tables.read_file(name, TABLE) for name in os.environ.get(TABLE, "").split(os.pathsep) if name)
 
 
 def operator_tables() -> tuple[tables.Table, ...]:
@@ -67,9 +77,3 @@ def inherited() -> str | None:
     child = multiprocessing.parent_process() is not None or getattr(processes.current_process(), "_inheriting", False)
     return os.environ.get(INHERITED) if child else None
 
-
-def _read(path: Path) -> tables.Table:
-    try:
-        return tables.read(path.read_bytes(), str(path))
-    except OSError as error:
-        raise ToolError(f"{TABLE} names an operator table that cannot be read: {error.strerror}", str(path)) from error

@@ -1,5 +1,6 @@
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -34,3 +35,17 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[P
         return folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def entry_points(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for PYTHONPATH that makes the entry points of this tree known, whatever is installed."""
+    folder = tmp_path_factory.mktemp("entry")
+    metadata = folder / "schema_kit_entry-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: schema-kit-entry\nVersion: 0\n")
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    groups = re.findall(r'^\[project\.entry-points\.("?)([\w.]+)\1\].*\n((?:\w+ = ".*\n)+)', text, re.MULTILINE)
+    lines = (f"[{group}]\n{body}".replace('"', "") for _, group, body in groups)
+    (metadata / "entry_points.txt").write_text("".join(lines))
+    return folder

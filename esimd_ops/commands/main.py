@@ -17,6 +17,7 @@ from schema_patch.commands.version import VERSION
 from .graphs import graphs
 from .host import host_build, races
 from .kernels import kernels
+from .observe import observe
 from .probe import probe
 
 
@@ -112,7 +113,7 @@ def check(
     return show(supervise.report(request, outcome, told, strict=strict), form)
 
 
-for command in (probe, graphs, host_build, races, kernels):
+for command in (probe, graphs, host_build, races, kernels, observe):
     esimd_ops.add_command(command)
 
 

@@ -1,9 +1,11 @@
-"""What each known operator writes, from policies/*.toml. Strict about misspelt keys; knows no file but the policies."""
+"""What each known operator writes, from policies/*.toml and tables of users. Strict about misspelt keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import msgspec
 
@@ -22,6 +24,9 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writes: tuple[str, ...] = ()
     inplace: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    observed: int = 0  # in so many calls; 0: a person says it
+    evidence: str = ""
+    never_given: tuple[str, ...] = ()  # tensor arguments that no call had, where it was observed
 
 
 class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +57,7 @@ class Table:
             return None
         written = {*entry.writes, *entry.inplace}
         writes = tuple(name for name in entry.arguments if name in written)
-        return Effect(schema.op, writes, entry.returns, "operator table")
+        return Effect(schema.op, writes, entry.returns, entry.evidence or "operator table")
 
     def entry(self, op: str) -> Entry | None:
         """What stands in the table of an operator; an overload of it is that operator."""
@@ -83,6 +88,36 @@ def everything() -> Table:
 def load(policy: str = "esimd") -> Table:
     """The table of a policy that ships with the kit. Raises ToolError where the file breaks its own rules."""
     return read(policies.data(policy), policies.path(policy))
+
+
+def read_file(path: str | Path, who: str = "") -> Table:
+    """The table in a file, which `who` names. Raises ToolError where it cannot be read or is no table."""
+    try:
+        return read(Path(path).read_bytes(), str(path))
+    except OSError as error:
+        named = f"{who} names an operator table that cannot be read" if who else "cannot read the operator table"
+        raise ToolError(f"{named}: {error.strerror}", str(path)) from error
+
+
+def joined(tables: Iterable[Table]) -> Table:
+    """Several tables as one; the first that knows an operator counts."""
+    first, *others = tables
+    if not others:
+        return first
+    entries = {name: entry for table in reversed([first, *others]) for name, entry in table.entries.items()}
+    spaces = dict.fromkeys(space for table in (first, *others) for space in table.namespaces)
+    recognised = frozenset().union(*(table.recognised for table in (first, *others)))
+    return _Joined(tuple(spaces), entries, recognised, (first, *others))
+
+
+@dataclass(frozen=True)
+class _Joined(Table):
+    """`entries` hold one of each name; what an operator does is asked of the tables."""
+
+    tables: tuple[Table, ...] = ()
+
+    def effect(self, schema: Schema, namespace: str | None = None) -> Effect | None:
+        return next((found for table in self.tables if (found := table.effect(schema, namespace))), None)
 
 
 def read(data: bytes, where: str) -> Table:

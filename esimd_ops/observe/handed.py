@@ -1,0 +1,100 @@
+"""Results that were handed out earlier, as long as their memory lives: by its identity, which is never used twice
+while a weak reference is held. What was freed is gone from here, whoever gets its address next."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections import deque
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from . import memory
+from .record import Where
+
+REMEMBERED = 1024  # results of which is known where they lie
+GUARDED = 32  # of these, the last of a thread, are looked at whether a call changes them,
+LARGEST = 1 << 20  # up to this many bytes each
+
+
+@dataclass(frozen=True)
+class Handed:
+    """One result. `order`: among all watched results; `turn`: among calls of its operator with the same shapes."""
+
+    op: str
+    turn: tuple[object, int]
+    where: Where
+    storage: StorageWeakRef
+    start: int
+    end: int
+    order: int
+    thread: int
+    depth: int
+    tensor: weakref.ref[Tensor]
+    version: int | None
+
+    def alive(self) -> torch.UntypedStorage | None:
+        """Its memory, held, where somebody still has it."""
+        found: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(self.storage.cdata)
+        return found
+
+    def touched(self) -> bool:
+        """Torch knows of a write to it since; where nobody can tell, yes."""
+        tensor = self.tensor()
+        return tensor is None or self.version is None or version(tensor) != self.version
+
+
+@dataclass
+class Results:
+    """All that were handed out in this process."""
+
+    _all: deque[Handed] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+
+    def now(self) -> int:
+        """A moment: results that are handed out later have a higher order."""
+        return next(self._order)
+
+    def add(self, op: str, turn: tuple[object, int], where: Where, tensor: Tensor, depth: int) -> None:
+        storage = tensor.untyped_storage()
+        if storage.nbytes():
+            kept = Handed(
+                op, turn, where, StorageWeakRef(storage), *memory.extent(tensor), next(self._order),
+                threading.get_ident(), depth, weakref.ref(tensor), version(tensor),
+            )  # fmt: skip
+            self._all.append(kept)
+
+    def earlier(self, tensor: Tensor, before: int) -> Handed | None:
+        """The last result of before that moment whose living memory this tensor lies in."""
+        start, end = memory.extent(tensor)
+        for handed in reversed(tuple(self._all)):
+            if handed.start < end and start < handed.end and handed.order < before and not handed.storage.expired():
+                kept = handed.alive()
+                if kept is not None and kept.device == tensor.device:
+                    return handed
+        return None
+
+    def guarded(self, depth: int, apart_from: set[int]) -> list[tuple[Handed, torch.UntypedStorage]]:
+        """The last ones of this thread that are alive, and in none of these storages."""
+        found: dict[int, tuple[Handed, torch.UntypedStorage]] = {}
+        thread = threading.get_ident()
+        for handed in reversed(tuple(self._all)):
+            if len(found) == GUARDED:
+                break
+            if handed.thread != thread or handed.depth != depth or handed.storage.expired():
+                continue
+            storage = handed.alive()
+            if storage is None or storage._cdata in apart_from or storage._cdata in found:
+                continue
+            if storage.nbytes() <= LARGEST:
+                found[storage._cdata] = (handed, storage)
+        return list(found.values())
+
+
+def version(tensor: Tensor) -> int | None:
+    """Torch's count of writes to it; None where it keeps none."""
+    return None if tensor.is_inference() else tensor._version

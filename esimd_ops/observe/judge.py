@@ -1,0 +1,215 @@
+"""What was seen, judged: a Record -> a Report in the words of `check`. Imports no torch.
+
+SP101 to SP104 as everywhere, with the calls that show it. Nothing is called over-declared: what was not seen written
+may have been written with what it held, and is said so. Codes of its own:
+
+    OB101  bytes outside every argument changed: beside a tensor, in its storage, or in a result of an earlier call
+    OB102  two results share memory
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, Verdict
+from schema_patch.schemas import grammar, rules
+from schema_patch.schemas.grammar import Schema
+
+from .record import Operator, Record, Result, Times, Where
+
+NEVER = "never called"
+
+
+def report(record: Record, *, strict: bool = False) -> Report:
+    """The verdict on every operator of the record, and what it rests on."""
+    checked: list[Checked] = []
+    findings: list[Finding] = []
+    for op, seen in record.operators.items():
+        schema = grammar.parse(seen.schema)
+        told = list(_findings(op, schema, seen)) if seen.watched else []
+        findings += told
+        checked.append(_checked(op, schema, seen, told))
+    facts: dict[str, object] = {
+        "processes": record.processes,
+        "spent_s": round(record.spent_s, 6),
+        "ran_s": round(record.ran_s, 6),
+        "notes": list(record.notes),
+        "operators": {op: _facts(seen) for op, seen in record.operators.items() if seen.calls},
+    }
+    return Report(tuple(checked), tuple(findings), facts=facts, strict=strict)
+
+
+def effect(schema: Schema, seen: Operator) -> Effect | None:
+    """What the operator does, as far as it was seen; None where it never was. What it declares it is taken to write."""
+    if not seen.watched:
+        return None
+    writes = tuple(arg.name for arg in schema.args if arg.name in seen.writes or arg.name in schema.writes)
+    words = [_word(result) for result in seen.results]
+    returns = "nothing" if not words else words[0] if len(set(words)) == 1 else ", ".join(words)
+    return Effect(schema.op, writes, returns, evidence(seen))
+
+
+def evidence(seen: Operator) -> str:
+    """Numbers and places behind what is said of an operator."""
+    parts = [f"{seen.watched} of {seen.calls} calls watched"]
+    parts += [f"'{name}' written in {_times(times)}" for name, times in seen.writes.items()]
+    return "; ".join([*parts, f"first at {where(seen.first)}"])
+
+
+def never_given(schema: Schema, seen: Operator) -> tuple[str, ...]:
+    """Tensor arguments that no watched call had, or none with a byte in it."""
+    return tuple(arg.name for arg in schema.args if arg.type.is_tensor and arg.name not in seen.given)
+
+
+def where(call: Where | None) -> str:
+    """A call in words, with the path as seen from here."""
+    if call is None:
+        return "?"
+    path, _, line = call.place.rpartition(":")
+    return str(Where(f"{_near(path)}:{line}", call.shapes, call.call))
+
+
+def unsure(schema: Schema, seen: Operator) -> Iterator[str]:
+    """What could not be told of an operator that was watched, in words."""
+    for name in schema.writes:
+        if name in seen.writes:
+            continue
+        if name in seen.same:
+            yield f"'{name}' was written in {seen.same[name].calls} calls, always with the value that it held"
+        elif name in seen.given:
+            yield (
+                f"'{name}' is declared as written, and in {seen.given[name]} watched calls no byte of it changed: "
+                "written with the same value, or only read"
+            )
+        else:
+            yield f"'{name}' is declared as written, and was never given"
+    for name, times in seen.same.items():
+        if name not in schema.writes and name not in seen.writes:
+            yield f"'{name}' is not declared as written, and was written with the value that it held, {_times(times)}"
+    for names, times in seen.either.items():
+        if not any(name in seen.writes for name in names.split(" or ")):
+            yield f"'{names}', given as the same memory, changed and is not declared as written, {_times(times)}"
+    for index, result in enumerate(seen.results):
+        if _word(result) == "unknown" and not (result.view or result.twins):
+            reason = "differed from call to call" if result.same else "never held a byte"
+            yield f"what result {index} is {reason}"
+
+
+def doubts(report: Report) -> Iterator[str]:
+    """Lines for what is neither right nor a finding: it must not look like the one or the other."""
+    never = [row.op for row in report.checked if row.reason == NEVER]
+    for row in report.checked:
+        if row.verdict is Verdict.UNKNOWN and row.reason != NEVER:
+            yield f"{row.location}: unknown: {row.op}: {row.reason}"
+    if never:
+        yield f"never called: {', '.join(never)}"
+
+
+def _findings(op: str, schema: Schema, seen: Operator) -> Iterator[Finding]:
+    place, found = _location(seen.first), effect(schema, seen)
+    assert found
+    for rule in (rules.undeclared_write, rules.undeclared_alias, rules.private_buffer):
+        if judgement := rule(schema, found):
+            words = f"{judgement.reason}: {_behind(judgement.code, schema, seen)}"
+            yield Finding(judgement.code, place, op, words)
+    for index, result in enumerate(seen.results):
+        for name, times in result.view.items():
+            declared = next(arg for arg in schema.args if arg.name == name).type.sets
+            if not declared & schema.returns[index].type.sets:
+                words = f"returns memory of '{name}' as if it were a new tensor: {_times(times)}"
+                yield Finding("SP103", place, op, words)
+        for other, times in result.twins.items():
+            yield Finding("OB102", place, op, f"results {other} and {index} share memory: {_times(times)}")
+    for names, times in seen.outside.items():
+        words = f"writes beside its arguments, in the storage of {names}: {_times(times)}"
+        yield Finding("OB101", place, op, words)
+    for handed, times in seen.earlier.items():
+        words = f"changed the result that was handed out by {_call(handed)}, and was not given to it: {_times(times)}"
+        yield Finding("OB101", place, op, words)
+    if rules.alias_return(schema, found) and not rules.undeclared_alias(schema, found):
+        judgement = rules.alias_return(schema, found)
+        assert judgement
+        yield Finding(judgement.code, place, op, judgement.reason, Severity.WARNING)
+
+
+def _behind(code: str, schema: Schema, seen: Operator) -> str:
+    """The calls that a finding rests on."""
+    if code in ("SP101", "SP102"):
+        undeclared = [(n, times) for n, times in seen.writes.items() if n not in schema.writes]
+        return "; ".join(f"'{name}' in {_times(times, seen)}" for name, times in undeclared)
+    if code == "SP103":
+        return "; ".join(_times(times, seen) for result in seen.results for times in result.same.values())
+    return "; ".join(
+        f"the result of {where(kept.before)} (call {kept.before.call}) is that of {where(kept.times.first)} "
+        f"(call {kept.times.first.call})" + (f", handed out by {kept.op}" if kept.op != schema_name(schema) else "")
+        + f"; {_times(kept.times, seen)}"
+        for result in seen.results
+        if (kept := result.kept)
+    )  # fmt: skip
+
+
+def schema_name(schema: Schema) -> str:
+    return f"{schema.namespace}::{schema.op}"
+
+
+def _checked(op: str, schema: Schema, seen: Operator, told: list[Finding]) -> Checked:
+    place = _location(seen.first)
+    if not seen.watched:
+        reasons = ", ".join(f"{why} ({count})" for why, count in {**seen.unwatched, **seen.allowed}.items())
+        what = f"{seen.calls} calls, none of them watched: {reasons or 'not among those chosen'}"
+        return Checked(op, place, seen.schema, Verdict.UNKNOWN, what if seen.calls else NEVER)
+    wrong = [finding.message for finding in told if finding.severity is Severity.ERROR]
+    doubts = list(unsure(schema, seen))
+    if wrong:
+        return Checked(op, place, seen.schema, Verdict.WRONG, "; ".join([*wrong, *doubts]))
+    if doubts:
+        return Checked(op, place, seen.schema, Verdict.UNKNOWN, "; ".join(doubts))
+    missing = never_given(schema, seen)
+    reason = evidence(seen) + (f"; never given: {', '.join(missing)}" if missing else "")
+    return Checked(op, place, seen.schema, Verdict.NEEDS_GUARD if told else Verdict.RIGHT, reason)
+
+
+def _word(result: Result) -> str:
+    """The one word for all that a result was. An argument that was not always given makes it new where it was not."""
+    if result.view or result.twins:
+        return "unknown"
+    if result.kept:
+        return "unknown" if result.same else f"private buffer of {result.kept.ring}".removesuffix(" of 1")
+    if len(result.same) == 1:
+        name = next(iter(result.same))
+        return name if result.fresh == result.without.get(name, 0) else "unknown"
+    return "fresh" if result.fresh and not result.same else "unknown"
+
+
+def _times(times: Times, seen: Operator | None = None) -> str:
+    calls = f"{times.calls} of {seen.watched}" if seen else str(times.calls)
+    parts = [f"{calls} watched call{'s' if times.calls != 1 or seen else ''}"]
+    if times.bytes:
+        parts.append(f"up to {times.bytes}{f' of {times.of}' if times.of else ''} bytes")
+    return f"{', '.join(parts)}, first at {where(times.first)}"
+
+
+def _call(handed: str) -> str:
+    op, _, place = handed.rpartition(" at ")
+    return f"{op} at {where(Where(place, '', 0))}"
+
+
+def _location(call: Where | None) -> Location:
+    if call is None:
+        return Location("torch.ops")
+    path, _, line = call.place.rpartition(":")
+    return Location(_near(path), int(line), 1) if line.isdigit() else Location(call.place)
+
+
+def _near(path: str) -> str:
+    """As seen from the working directory, where it lies below."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
+
+
+def _facts(seen: Operator) -> dict[str, object]:
+    found = msgspec.to_builtins(seen)
+    return dict(found) if isinstance(found, dict) else {}

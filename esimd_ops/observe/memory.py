@@ -1,0 +1,162 @@
+"""Bytes of storages before and after a call: which of them changed, and whose they are. Knows no operators.
+
+Storages that lie in each other's memory are one region. A region of up to EXACT bytes is copied, on its own device, and
+compared byte by byte; of a larger one the checksums of blocks are kept, and what changed is known to a block.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+EXACT = 16 << 20
+BLOCK = 64 << 10
+_BLOCKS_AT_ONCE = 64  # of a device's checksums: their intermediate values stay in its cache
+_compare = ctypes.CDLL(None).memcmp
+_compare.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+
+# An odd factor and shifts, as in splitmix64: each bit of a word moves every bit of what is summed.
+_MIX = -0x61C8864680B583EB
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """What torch is asked for within is not the program's: no mode of its own hears of it, nothing is recorded."""
+    modes = _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
+    with torch._C.DisableTorchFunction(), modes, torch.no_grad():
+        yield
+
+
+class Region:
+    """Storages of one device whose memory touches; `start` and `size` in bytes."""
+
+    def __init__(self, storages: list[torch.UntypedStorage], start: int, end: int) -> None:
+        self.start, self.size = start, end - start
+        self.unit = 1 if self.size <= EXACT else BLOCK
+        self._storages = [(storage, storage.data_ptr(), storage.nbytes()) for storage in storages]
+        self._homes = {storage._cdata for storage in storages}
+        self._device = storages[0].device
+        self._before = self._taken()
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Its elements lie here."""
+        return tensor.untyped_storage()._cdata in self._homes
+
+    def changed(self) -> Tensor | None:
+        """A bool for each unit of the region, on its device; None where nothing changed."""
+        if any((storage.data_ptr(), storage.nbytes()) != (at, size) for storage, at, size in self._storages):
+            return torch.ones(self._units, dtype=torch.bool, device=self._device)  # resized: another memory
+        if isinstance(self._before, bytes):
+            if not _compare(self.start, self._before, self.size):
+                return None
+            return self._bytes() != torch.frombuffer(bytearray(self._before), dtype=torch.uint8)
+        differs = self._taken() != self._before
+        assert isinstance(differs, Tensor)
+        return differs if bool(differs.any()) else None
+
+    def cover(self, tensors: Iterable[Tensor]) -> Tensor:
+        """The units that elements of these tensors lie in."""
+        covered = torch.zeros(self._units, dtype=torch.bool, device=self._device)
+        for tensor in tensors:
+            first, end = extent(tensor)
+            if self.unit == 1 and not tensor.is_contiguous():
+                width = tensor.element_size()
+                strides = (*(step * width for step in tensor.stride()), 1)
+                covered.as_strided((*tensor.shape, width), strides, first - self.start).fill_(True)
+            else:
+                covered[(first - self.start) // self.unit : -(-(end - self.start) // self.unit)] = True
+        return covered
+
+    @property
+    def _units(self) -> int:
+        return -(-self.size // self.unit)
+
+    def _bytes(self) -> Tensor:
+        if self._device.type == "cpu":
+            return torch.frombuffer((ctypes.c_char * self.size).from_address(self.start), dtype=torch.uint8)
+        storage, at, _ = self._storages[0]
+        whole = torch.empty(0, dtype=torch.uint8, device=self._device).set_(storage)
+        return whole[self.start - at :][: self.size]
+
+    def _taken(self) -> bytes | Tensor:
+        """What is kept of the contents."""
+        if self._device.type == "cpu":
+            if self.unit == 1:
+                return ctypes.string_at(self.start, self.size)
+            ends = range(self.start, self.start + self.size, BLOCK)
+            memory = [(ctypes.c_char * min(BLOCK, self.start + self.size - at)).from_address(at) for at in ends]
+            return torch.tensor([zlib.crc32(block) for block in memory])
+        return self._bytes().clone() if self.unit == 1 else checksums(self._bytes())
+
+
+def regions(storages: Iterable[torch.UntypedStorage]) -> list[Region]:
+    """The storages, where they hold anything, in regions. Storages of a device that only touch stay apart.
+
+    Outside the CPU a region is one storage: two storages over one memory are compared twice there.
+    """
+    found: list[Region] = []
+    by_place = sorted(
+        {storage._cdata: storage for storage in storages if storage.nbytes()}.values(),
+        key=lambda storage: (str(storage.device), storage.data_ptr()),
+    )
+    group: list[torch.UntypedStorage] = []
+    start = end = 0
+    for storage in by_place:
+        first, last = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+        if group and first < end and storage.device == group[0].device and storage.device.type == "cpu":
+            group.append(storage)
+            end = max(end, last)
+            continue
+        if group:
+            found.append(Region(group, start, end))
+        group, start, end = [storage], first, last
+    if group:
+        found.append(Region(group, start, end))
+    return found
+
+
+def extent(tensor: Tensor) -> tuple[int, int]:
+    """Where its first element begins and its last one ends, in bytes; equal where it has none."""
+    first = tensor.data_ptr()
+    if not tensor.numel():
+        return first, first
+    elements = 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return first, first + elements * tensor.element_size()
+
+
+def overlap(one: Tensor, other: Tensor) -> bool:
+    """Whether some byte belongs to elements of both."""
+    (a, b), (c, d) = extent(one), extent(other)
+    start, end = max(a, c), min(b, d)
+    if start >= end or one.device != other.device:
+        return False
+    if (one.is_contiguous() and other.is_contiguous()) or max(b, d) - min(a, c) > EXACT:
+        return True
+    room = Region.__new__(Region)
+    room.start, room.size, room.unit, room._device = min(a, c), max(b, d) - min(a, c), 1, torch.device("cpu")
+    return bool((room.cover([one]) & room.cover([other])).any())
+
+
+def checksums(data: Tensor) -> Tensor:
+    """One 64-bit sum for each block of BLOCK bytes, computed where the data is; the end is filled up with zeros."""
+    found = []
+    for part in data.split(BLOCK * _BLOCKS_AT_ONCE):
+        short = -part.numel() % BLOCK
+        words = torch.nn.functional.pad(part, (0, short)) if short else part.contiguous()
+        mixed = words.view(-1).view(torch.int64).view(-1, BLOCK // 8)
+        mixed = (mixed + torch.arange(1, BLOCK // 8 + 1, device=data.device)) * _MIX
+        mixed = (mixed ^ (mixed >> 29)) * _MIX
+        found.append((mixed ^ (mixed >> 32)).sum(1))
+    return torch.cat(found)
+
+
+def synchronize(devices: Iterable[torch.device]) -> None:
+    """Waits for what was begun on these devices, on every stream."""
+    for device in {device for device in devices if device.type not in ("cpu", "meta")}:
+        getattr(torch, device.type).synchronize(device)

@@ -1,0 +1,88 @@
+"""The tensors of a call by the names of its schema, and the shape of the call. Runs nothing.
+
+A list is named by its argument; a subclass of Tensor stands for the plain tensors that it is made of.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+PLAIN = (Tensor, torch.nn.Parameter)
+_IN_KEY = (bool, str, torch.dtype, torch.device, torch.memory_format, torch.layout)
+
+
+class NotWatched(Exception):
+    """This call cannot be watched; the words say why, and are counted."""
+
+
+def key(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """What calls of one shape have in common: shapes of tensors, flags and words; numbers do not count."""
+    found = [_key(value) for value in args]
+    if kwargs:
+        found += [(name, _key(value)) for name, value in kwargs.items()]
+    return tuple(found)
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.shape
+    if isinstance(value, (list, tuple)):
+        return tuple(_key(part) for part in value)
+    return value if isinstance(value, _IN_KEY) else None if value is None else type(value)
+
+
+def named(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name."""
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+def tensors(value: Any) -> list[Tensor]:
+    """The plain tensors in a value that hold any bytes. Raises NotWatched for what has no memory of its own."""
+    return [tensor for tensor in _parts(value) if tensor.numel()]
+
+
+def _parts(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _parts(part)
+    elif isinstance(value, dict):
+        yield from _parts(list(value.values()))
+    elif isinstance(value, Tensor):
+        if value.is_meta or _is_fake(value) or _is_wrapped(value):
+            raise NotWatched("traced or transformed: no values yet")
+        if type(value) not in PLAIN and is_traceable_wrapper_subclass(value):
+            for name in value.__tensor_flatten__()[0]:
+                yield from _parts(getattr(value, name))
+        elif value.layout is not torch.strided or value.is_nested:
+            raise NotWatched(f"a tensor of layout {str(value.layout).removeprefix('torch.')}")
+        else:
+            yield value
+
+
+def _is_fake(value: Tensor) -> bool:
+    """It says that it lies on a device, and has no memory. Torch's module for them is slow to import."""
+    fake = sys.modules.get("torch._subclasses.fake_tensor")
+    return type(value) not in PLAIN and fake is not None and isinstance(value, fake.FakeTensor)
+
+
+def _is_wrapped(value: Tensor) -> bool:
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(value)) or torch._is_functional_tensor(value)
+
+
+def shapes(values: dict[str, Any]) -> str:
+    """The tensors of a call as a person reads them: `x[4, 8] float32, outs[2]`."""
+    return ", ".join(word for name, value in values.items() if (word := _shape(name, value)))
+
+
+def _shape(name: str, value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{name}{list(value.shape)} {str(value.dtype).removeprefix('torch.')}"
+    if isinstance(value, (list, tuple)) and any(isinstance(part, Tensor) for part in value):
+        return f"{name}: {len(value)} tensors"
+    return f"{name}={value}" if isinstance(value, (bool, str)) else ""

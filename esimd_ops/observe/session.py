@@ -1,0 +1,224 @@
+"""What is observed in this process: which operators, where their calls are counted, and the file it ends in."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import util as processes
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from schema_patch.schemas import grammar
+
+from . import entry, reading, record
+from .entry import Callee, Entry, Instead
+from .record import Operator, Record
+from .schedule import Schedule
+from .watch import Signature, Watcher
+
+WRITE_S = 1.0  # how old a part of the record may grow: a worker may be killed
+_clock = time.perf_counter
+_within = threading.local()
+
+Save = Callable[[OpOverload[..., Any], dict[str, Any]], None]
+
+
+@dataclass
+class _State:
+    """One overload. `turns`: calls by their shape."""
+
+    signature: Signature
+    schema: str
+    seen: Operator
+    turns: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+
+class Session:
+    """Observes from `start` to `stop`.
+
+    namespaces  whose operators; none for all that are not torch's own
+    save        is given each first call of a shape, before it is made
+    allowed     operators that may lie for now, as namespace::name, each with a reason; their calls are not watched
+    """
+
+    def __init__(self, namespaces: Collection[str], schedule: Schedule, save: Save | None = None) -> None:
+        self.namespaces = tuple(namespaces)
+        self.schedule, self.save = schedule, save
+        self.allowed: dict[str, str] = {}
+        self.watcher = Watcher()
+        self.lock = threading.RLock()
+        self._states: dict[str, _State] = {}
+        self._entry = Entry(self._replace)
+        self._path: Path | None = None
+        self._written = 0.0
+
+    def start(self) -> None:
+        self._entry.open()
+
+    def stop(self) -> None:
+        self._entry.close()
+        self.schedule.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is watched or counted meanwhile."""
+        self._entry.close()
+        try:
+            yield
+        finally:
+            self._entry.open()
+
+    def keep_in(self, path: Path) -> None:
+        """Writes what was seen, now and then and at the end of the process, into a file that others add to."""
+        self._path = path.absolute()
+        atexit.register(self._finish)
+        processes.Finalize(None, self._finish, exitpriority=100)  # children of multiprocessing end without atexit
+        os.register_at_fork(after_in_child=self._begin_anew)
+
+    def record(self) -> Record:
+        """What was seen so far; registered operators that were never called are in it."""
+        found = {}
+        for schema in torch._C._jit_get_all_schemas():
+            if self.takes(schema.name):
+                name = full_name(schema.name, schema.overload_name)
+                found[name] = Operator(str(schema))
+        found |= {name: state.seen for name, state in self._states.items()}
+        schedule = self.schedule
+        return Record(dict(sorted(found.items())), self.namespaces, 1, schedule.spent_s, schedule.ran_s)
+
+    def takes(self, name: str) -> bool:
+        space = name.partition("::")[0]
+        return space in self.namespaces if self.namespaces else space not in entry.TORCHS_OWN
+
+    def state(self, name: str, overload: str) -> _State:
+        full = full_name(name, overload)
+        if full not in self._states:
+            text = str(torch._C._get_schema(name, overload))
+            signature = Signature.of(full, grammar.parse(text))
+            self._states.setdefault(full, _State(signature, text, Operator(text)))
+        return self._states[full]
+
+    def wrote(self) -> None:
+        """Called after a watched call."""
+        if self._path and _clock() > self._written + WRITE_S:
+            self._write()
+
+    def _replace(self, callee: Callee, original: Callable[..., Any]) -> Instead | None:
+        return _Observed(original, callee, self) if self.takes(entry.name_of(callee)) else None
+
+    def _write(self) -> None:
+        assert self._path
+        with self.lock:
+            record.write(record.parts_of(self._path), self.record())
+        self._written = _clock()
+
+    def _finish(self) -> None:
+        if self._path:
+            self._write()
+            record.gather(self._path)
+            self._path = None
+
+    def _begin_anew(self) -> None:
+        """In a process that was forked: what its parent saw is told by its parent."""
+        self.lock = threading.RLock()
+        self._states = {}
+        self.schedule.begin_anew()
+
+
+class _Observed(Instead):
+    """In the place of one packet or overload."""
+
+    def __init__(self, original: Callable[..., Any], callee: Callee, session: Session) -> None:
+        super().__init__(original, callee)
+        self._session = session
+        self._name = entry.name_of(callee)
+        self._nests: bool | None = None
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        session, began = self._session, _clock()
+        overload = entry.overload_of(self.callee, args, kwargs)
+        state = session.state(self._name, overload)
+        state.seen.calls += 1
+        if session.allowed and (reason := session.allowed.get(self._name)):
+            state.seen.allowed[reason] = state.seen.allowed.get(reason, 0) + 1
+            return self._pass(args, kwargs)
+        shape = reading.key(args, kwargs)
+        turn = state.turns[shape] = state.turns.get(shape, 0) + 1
+        if session.schedule.watches(turn):
+            return self._watch(state, (shape, turn), args, kwargs, began)
+        if self._nests is None:
+            self._nests = entry.is_python(self._name)
+        if session.schedule.spend(_clock() - began) and turn > session.schedule.first and not self._nests:
+            self._rest(state)
+        return self._pass(args, kwargs)
+
+    def _pass(self, args: Any, kwargs: Any) -> Any:
+        if not self._nests:
+            return self.original(*args, **kwargs)
+        with _one_deeper():
+            return self.original(*args, **kwargs)
+
+    def _watch(self, state: _State, turn: tuple[object, int], args: Any, kwargs: Any, began: float) -> Any:
+        session, inside = self._session, 0.0
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            nonlocal inside
+            start = _clock()
+            try:
+                with _one_deeper():
+                    return self.original(*args, **kwargs)
+            finally:
+                inside = _clock() - start
+
+        if session.save and turn[1] == 1:
+            values = reading.named(state.signature.arguments, args, kwargs)
+            session.save(overload_named(state.signature.op), values)
+        try:
+            return session.watcher.call(state.signature, state.seen, turn, depth(), timed, args, kwargs, session.lock)
+        finally:
+            session.wrote()
+            session.schedule.spend(_clock() - began - inside)
+
+    def _rest(self, state: _State) -> None:
+        self.take()
+        state.seen.rested = True
+        self._session.schedule.rest(self.put)
+
+
+def depth() -> int:
+    """How many observed operators this thread is within."""
+    return getattr(_within, "depth", 0)
+
+
+@contextmanager
+def _one_deeper() -> Iterator[None]:
+    _within.depth = depth() + 1
+    try:
+        yield
+    finally:
+        _within.depth -= 1
+
+
+def full_name(name: str, overload: str) -> str:
+    return f"{name}.{overload}" if overload else name
+
+
+def overload_named(full: str) -> OpOverload[..., Any]:
+    """The overload of namespace::name or namespace::name.overload."""
+    space, _, rest = full.partition("::")
+    name, _, overload = rest.partition(".")
+    found: OpOverload[..., Any] = getattr(getattr(getattr(torch.ops, space), name), overload or "default")
+    return found
+
+
+def namespaces(words: Iterable[str]) -> tuple[str, ...]:
+    """One by one, or with commas or spaces between."""
+    return tuple(dict.fromkeys(name for word in words for name in word.replace(",", " ").split()))

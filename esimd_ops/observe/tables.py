@@ -1,0 +1,56 @@
+"""What was seen, as an operator table. Imports no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from schema_patch.model import ToolError
+from schema_patch.schemas import grammar, merging
+from schema_patch.schemas import table as tables
+from schema_patch.schemas.table import Entry, Table
+from schema_patch.text import files
+
+from . import judge
+from .record import Record
+
+
+def table(record: Record) -> Table:
+    """An entry for each operator that was watched. A table knows no overloads: of several the nameless one counts.
+
+    Raises ToolError where two namespaces have an operator of one name that does different things.
+    """
+    entries: dict[str, Entry] = {}
+    spaces: dict[str, None] = {}
+    for _, seen in sorted(record.operators.items(), key=lambda item: ("." in item[0], item[0])):
+        schema = grammar.parse(seen.schema)
+        found = judge.effect(schema, seen)
+        name, space = schema.op.partition(".")[0], schema.namespace or ""
+        if found is None:
+            continue
+        spaces[space] = None
+        entry = Entry(
+            tuple(arg.name for arg in schema.args), found.returns, writes=found.writes, namespaces=(space,),
+            observed=seen.watched, evidence="; ".join([judge.evidence(seen), *judge.unsure(schema, seen)]),
+            never_given=judge.never_given(schema, seen),
+        )  # fmt: skip
+        there = entries.get(name)
+        if there is None:
+            entries[name] = entry
+        elif space not in there.namespaces:
+            if (there.arguments, there.writes, there.returns) != (entry.arguments, entry.writes, entry.returns):
+                others = ", ".join(there.namespaces)
+                raise ToolError(f"{name} of {space} does something else than that of {others}: observe one --namespace")
+            entries[name] = msgspec.structs.replace(
+                there, namespaces=(*there.namespaces, space), observed=there.observed + entry.observed
+            )
+    return Table(tuple(spaces), entries, frozenset())
+
+
+def write(found: Table, path: Path) -> Table:
+    """Writes the table, added to the one that the file holds already. Raises ToolError where they contradict."""
+    there = [(tables.read_file(path), str(path))] if path.exists() else []
+    whole = merging.merged([*there, (found, "this run")])
+    files.write(path, merging.text(whole).encode(), str(path))
+    return whole

@@ -1,0 +1,169 @@
+"""One call, watched: bytes before, the call, bytes after, what it returned; and what that says. Decides nothing."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from schema_patch.schemas.grammar import Schema
+
+from . import memory, reading
+from .before import Before
+from .handed import Handed, Results
+from .reading import NotWatched
+from .record import Kept, Operator, Result, Times, Where, tell
+
+NOT_CALLERS = (str(Path(__file__).parent), str(Path(torch.__file__).parent), "<")
+Turn = tuple[object, int]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the schema of an operator says, as this module needs it. `op`: as namespace::name.overload."""
+
+    op: str
+    arguments: tuple[str, ...]
+    declared: frozenset[str]
+    returns: int
+
+    @classmethod
+    def of(cls, op: str, schema: Schema) -> Signature:
+        return cls(op, tuple(arg.name for arg in schema.args), frozenset(schema.writes), len(schema.returns))
+
+
+class Watcher:
+    """What the watched calls of a process have in common: the results that were handed out, and who calls."""
+
+    def __init__(self) -> None:
+        self._results = Results()
+        self._threads: set[int] = set()
+
+    def call(
+        self,
+        signature: Signature,
+        seen: Operator,
+        turn: Turn,
+        depth: int,
+        original: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        lock: AbstractContextManager[Any],
+    ) -> Any:
+        """Calls the operator; what was seen goes into `seen`, under the lock. What the operator raises is raised.
+
+        turn   calls of one shape and which of them this is, from 1
+        depth  how many observed operators this thread is within
+        """
+        self._threads.add(threading.get_ident())
+        values = reading.named(signature.arguments, args, kwargs)
+        where = Where(caller(), reading.shapes(values), seen.calls)
+        seen.first = seen.first or where
+        try:
+            before = Before(values, self._results, depth, self._threads)
+        except NotWatched as error:
+            _count(seen.unwatched, str(error))
+            return original(*args, **kwargs)
+        try:
+            result = original(*args, **kwargs)
+        except BaseException:
+            _count(seen.unwatched, "raised an error")
+            raise
+        with memory.aside(), lock:
+            try:
+                parts = [reading.tensors(part) for part in _split(result, signature.returns)]
+            except NotWatched as error:
+                _count(seen.unwatched, str(error))
+                return result
+            before.compare(signature.declared, seen, where)
+            seen.watched += 1
+            seen.results = seen.results or [Result() for _ in parts]
+            for index, tensors in enumerate(parts):
+                self._judge(seen.results[index], tensors, parts[:index], signature, before, turn, where)
+            for tensor in (tensor for tensors in parts for tensor in tensors):
+                if tensor.untyped_storage()._cdata not in before.storages:
+                    self._results.add(signature.op, turn, where, tensor, depth)
+        return result
+
+    def _judge(
+        self,
+        result: Result,
+        tensors: list[Tensor],
+        others: list[list[Tensor]],
+        signature: Signature,
+        before: Before,
+        turn: Turn,
+        where: Where,
+    ) -> None:
+        """What one result is: each tensor of it an argument, memory handed out before, or new."""
+        given = [(name, tensor) for name, found in before.tensors.items() for tensor in found]
+        fresh = bool(tensors)
+        for tensor in tensors:
+            size = tensor.numel() * tensor.element_size()
+            if shared := _argument(tensor, given):
+                name, whole = shared
+                tell(result.same if whole and len(tensors) == 1 else result.view, name, Times(where, 1, size))
+                fresh = False
+                continue
+            if handed := self._results.earlier(tensor, before.moment):
+                _keep(result, handed, Times(where, 1, size), turn)
+                fresh = False
+            for index, other in enumerate(others):
+                if any(memory.overlap(tensor, twin) for twin in other):
+                    tell(result.twins, str(index), Times(where, 1, size))
+        if fresh:
+            result.fresh += 1
+            for name in signature.arguments:
+                if name not in before.tensors:
+                    _count(result.without, name)
+
+
+def _argument(tensor: Tensor, given: list[tuple[str, Tensor]]) -> tuple[str, bool] | None:
+    """The argument whose memory it shares, and whether it is that argument, as it stands."""
+    home = tensor.untyped_storage()._cdata
+    shared = [(n, t) for n, t in given if t.untyped_storage()._cdata == home or memory.overlap(tensor, t)]
+    whole = next((name for name, other in shared if _identical(tensor, other)), None)
+    return (whole, True) if whole else (shared[0][0], False) if shared else None
+
+
+def _identical(one: Tensor, other: Tensor) -> bool:
+    return (
+        one.data_ptr() == other.data_ptr()
+        and one.shape == other.shape
+        and one.stride() == other.stride()
+        and one.dtype == other.dtype
+    )
+
+
+def _keep(result: Result, handed: Handed, times: Times, turn: Turn) -> None:
+    """The result was handed out before. How many calls ago tells the size of a ring, where the calls were alike."""
+    ring = turn[1] - handed.turn[1] if handed.turn[0] == turn[0] else 1
+    if result.kept is None:
+        result.kept = Kept(times, handed.op, handed.where, ring)
+    else:
+        result.kept.times.add(times)
+        result.kept.ring = min(result.kept.ring, ring)
+
+
+def _split(result: Any, count: int) -> list[Any]:
+    return [] if not count else list(result) if count > 1 else [result]
+
+
+def _count(table: dict[str, int], name: str) -> None:
+    table[name] = table.get(name, 0) + 1
+
+
+def caller() -> str:
+    """The innermost line of Python, as file:line, that is neither torch's nor ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(NOT_CALLERS):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "?"

@@ -57,12 +57,14 @@ class _Reporting:
         from dataclasses import replace
 
         from esimd_ops.observe import judge, opcheck, record, tables
+        from esimd_ops.trials import given
         from schema_patch.model import ToolError
 
         found = record.merged(self.records)
         report = judge.report(found, strict=self._strict)
         errors = [ToolError(words) for words in self.lost]
-        if path := self._config.getoption("schema_table"):
+        table, save = self._config.getoption("schema_table"), self._config.getoption("schema_save")
+        for path in filter(None, (table, save and Path(save) / given.TABLE)):
             try:
                 tables.write(tables.table(found), Path(path))
             except ToolError as error:

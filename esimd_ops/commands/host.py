@@ -94,7 +94,9 @@ def host_build(
     help="decode (the ordinary one), all, models (of served models), or sizes such as 8x4x8.",
 )
 @click.option(
-    "--samples", metavar="FILE", help="Operators of your own: a Python file with SAMPLES, or module:function."
+    "--samples",
+    metavar="FILE",
+    help="Operators of your own: a Python file with SAMPLES, module:function, or a folder of `observe --save`.",
 )
 @click.option(
     "--card", "cards", multiple=True, metavar="NAME", help="So many groups at once as this card holds (repeat)."

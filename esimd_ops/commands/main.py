@@ -52,7 +52,9 @@ def esimd_ops() -> None:
 )
 @click.option("--shapes", metavar="SET|SIZES", default="all", show_default=True, help="all, models, or sizes: 8x4x8.")
 @click.option(
-    "--samples", metavar="FILE", help="Operators of your own: a Python file with SAMPLES, or module:function."
+    "--samples",
+    metavar="FILE",
+    help="Operators of your own: a Python file with SAMPLES, module:function, or a folder of `observe --save`.",
 )
 @click.option(
     "--beyond/--published",

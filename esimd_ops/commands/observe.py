@@ -44,6 +44,7 @@ def observe(
     their workers: SCHEMA_KIT_OBSERVE=FILE, then --from FILE.
     """
     from esimd_ops.observe import judge, process, record, session, tables
+    from esimd_ops.trials import given
 
     if bool(program) == bool(records):
         raise click.UsageError("expected a program after `--`, or --from FILE")
@@ -57,9 +58,9 @@ def observe(
     report = judge.report(found, strict=strict)
     if code:
         report = _with(report, ToolError(f"the program ended with exit code {code}", " ".join(program)))
-    if out:
+    for path in filter(None, (out, save and Path(save) / given.TABLE)):
         try:
-            tables.write(tables.table(found), Path(out))
+            tables.write(tables.table(found), Path(path))
         except ToolError as error:
             report = _with(report, error)
     if html:

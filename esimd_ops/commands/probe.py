@@ -27,7 +27,7 @@ from schema_patch.model import Report
     "--samples",
     default="",
     metavar="FILE",
-    help="Operators of your own: a Python file with SAMPLES, or module:function.",
+    help="Operators of your own: a Python file with SAMPLES, module:function, or a folder of `observe --save`.",
 )
 @click.option("--guard", is_flag=True, help="With the guard on.")
 @click.option("--keep", metavar="DIR", help="Write the graphs that are wrong to DIR.")

@@ -1,6 +1,7 @@
 """Operators that their user describes: samples, what is written, and perhaps what should come out. The only reader.
 
-A Python file, or `module:function` for a function that returns such a namespace or dictionary:
+A Python file, `module:function` for a function that returns such a namespace or dictionary, or a folder of calls that
+`observe --save` made, with a table of what it saw:
 
     SAMPLES = {"op": (x, output, 1e-6)}     one call, or a list of calls; a tuple by position or {name: value}; or a
                                             function that makes them, called anew for each run
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import pickle
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -29,16 +31,21 @@ from torch import Tensor
 from esimd_ops.samples import POISON, Arguments
 from esimd_ops.table import Tensors
 from schema_patch.model import Effect, ToolError
+from schema_patch.schemas import table as tables
 from schema_patch.schemas.grammar import Schema
 
 from .memory import bits
 from .messages import Observation
 from .subject import Subject, Truth
 
+TABLE = "operators.toml"  # in a folder of saved calls
+
 
 @cache
 def described(where: str) -> Any:
-    """What a file or function says, read once. Raises ToolError where it is neither."""
+    """What a file, function or folder says, read once. Raises ToolError where it is none of them."""
+    if Path(where).is_dir():
+        return _folder(Path(where))
     module, colon, name = where.partition(":")
     if not colon:
         return _file(where)
@@ -52,10 +59,26 @@ def described(where: str) -> Any:
 def _file(path: str) -> Any:
     specification = importlib.util.spec_from_file_location(Path(path).stem, path)
     if specification is None or specification.loader is None or not Path(path).is_file():
-        raise ToolError("expected a Python file with SAMPLES, or module:function", path)
+        raise ToolError("expected a Python file with SAMPLES, module:function, or a folder of saved calls", path)
     loaded = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(loaded)
     return loaded
+
+
+def _folder(folder: Path) -> Any:
+    """Calls as `observe --save` writes them, and the table beside them."""
+    samples: dict[str, list[Arguments]] = {}
+    for path in sorted(folder.glob("*.pt")):
+        try:
+            call = torch.load(path, map_location="cpu", weights_only=True)
+            samples.setdefault(call["operator"].partition("::")[2], []).append(call["arguments"])
+        except (RuntimeError, KeyError, TypeError, pickle.UnpicklingError) as error:
+            raise ToolError(f"not a call that `observe --save` wrote: {error}", str(path)) from error
+    if not samples:
+        raise ToolError("expected calls that `observe --save` wrote (*.pt), found none", str(folder))
+    known = tables.read_file(folder / TABLE).entries if (folder / TABLE).exists() else {}
+    writes = {op: (*entry.writes, *entry.inplace) for op, entry in known.items()}
+    return SimpleNamespace(SAMPLES=samples, WRITES=writes, RETURNS={op: e.returns for op, e in known.items()})
 
 
 def named(where: str) -> tuple[str, ...]:

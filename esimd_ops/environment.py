@@ -76,4 +76,3 @@ def inherited() -> str | None:
     """What the parent of this process had guarded, where multiprocessing has started it anew."""
     child = multiprocessing.parent_process() is not None or getattr(processes.current_process(), "_inheriting", False)
     return os.environ.get(INHERITED) if child else None
-

@@ -58,9 +58,10 @@ def observe(
     report = judge.report(found, strict=strict)
     if code:
         report = _with(report, ToolError(f"the program ended with exit code {code}", " ".join(program)))
-    for path in filter(None, (out, save and Path(save) / given.TABLE)):
+    for name in (out, save and f"{save}/{given.TABLE}"):
         try:
-            tables.write(tables.table(found), Path(path))
+            if name:
+                tables.write(tables.table(found), Path(name))
         except ToolError as error:
             report = _with(report, error)
     if html:

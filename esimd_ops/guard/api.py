@@ -10,11 +10,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Any
 
 from esimd_ops import environment
 from esimd_ops import replace as replacing
 from schema_patch.schemas import grammar
+from schema_patch.schemas import table as tables
 from schema_patch.schemas.table import Table
 
 from . import cache_key, eager, late, never, rules
@@ -52,7 +54,7 @@ class Guard:
 def enable(
     namespace: str | Iterable[str] | None = None,
     *,
-    table: Table | None = None,
+    table: Table | str | PathLike[str] | None = None,
     writes: Mapping[str, str | Iterable[str]] | None = None,
     returns: Mapping[str, str | Iterable[str]] | None = None,
     infer: bool = False,
@@ -63,7 +65,8 @@ def enable(
     """Makes the operators of these namespaces right under torch.compile. May be called again, also before they exist.
 
     namespace: one or several; by default all that the operator tables name.
-    table: what each operator does; by default the tables that SCHEMA_KIT_TABLE names and those that ship with the kit.
+    table: what each operator does, or a file that says it; by default the tables that SCHEMA_KIT_TABLE names and those
+        that ship with the kit.
     writes: for a library that no table knows: operator -> the argument that it writes, or several. What its schema
         declares is written too, whatever is said here.
     returns: operator -> what it returns: the name of an argument, "fresh", "private buffer" for a tensor that it keeps
@@ -81,6 +84,7 @@ def enable(
     """
     if environment.guard_is_off():
         return Guard((), off=True)
+    table = tables.read_file(table) if isinstance(table, (str, PathLike)) else table
     names = _namespaces(namespace, table, writes, returns)
     words = of_caller(names, writes or {}, returns or {})
     with _lock:
@@ -91,10 +95,10 @@ def enable(
             from . import infer as inference
 
             words = {**inference.effects(names, samples or {}, skip=words), **words}
-        tables = (table,) if table else environment.operator_tables()
+        known = (table,) if table else environment.operator_tables()
         for name in names:
             said = {op: effect for (space, op), effect in words.items() if space == name}
-            _start(name, _known.get(name, Known()).extended(said, tables))
+            _start(name, _known.get(name, Known()).extended(said, known))
         cache_key.follow(digest)
         _put_in(replace)  # a name that is none is an error, and the guard is on
         result = status(names)
@@ -287,8 +291,8 @@ def _namespaces(
     if namespace is None:
         if any(words):
             raise GuardError("writes= needs the namespace of the operators: enable('mylib', writes=...)")
-        tables = (table,) if table else environment.operator_tables()
-        return tuple(dict.fromkeys(space for each in tables for space in each.all_namespaces))
+        known = (table,) if table else environment.operator_tables()
+        return tuple(dict.fromkeys(space for each in known for space in each.all_namespaces))
     return (namespace,) if isinstance(namespace, str) else tuple(dict.fromkeys(namespace))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from schema_patch.inference import work
@@ -62,8 +62,8 @@ class Audit:
 
 
 @tree.without_collector()
-def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
-    """Infers and judges every operator that these trees register."""
+def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: table.Table | None = None) -> Audit:
+    """Infers and judges every operator that these trees register. `known`: what else is known of them."""
     result = Audit()
     found = list(_files(paths, result.errors))
     step.expect(len(found))
@@ -74,7 +74,7 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True) -> Audit:
     every = work.operators_of(whole, index, audit_python.without_function(python))
     step.expect(len(every))
     inferred = work.again(every, index, whole, store, step)
-    rows = [judge(operator, what) for operator, what in zip(every, inferred, strict=True)]
+    rows = [judge(operator, completed(operator, what, known)) for operator, what in zip(every, inferred, strict=True)]
     # A schema that stands in Python is judged among those, by what C++ does.
     result.rows = [row for row in rows if row.operator.location.path not in python.data]
     result.bound = {row.operator.location: row.inferred for row in rows if row.operator.implementations}
@@ -109,6 +109,23 @@ def writes_of(rows: Iterable[Row]) -> dict[str, tuple[int, ...]]:
         if row.judgement.verdict is not Verdict.UNKNOWN or written:
             found[name] = places
     return found
+
+
+def completed(operator: ImplementedOperator, inferred: Inferred, known: table.Table | None) -> Inferred:
+    """What was inferred, with what a table says of writes that were not seen and of all that is unknown."""
+    effect = known.effect(operator.schema, operator.namespace) if known else None
+    if effect is None:
+        return inferred
+    reason = f"as the table says ({effect.evidence})"
+
+    def answer(found: Answer) -> Answer:
+        if found.name in effect.writes:
+            return found if found.kind is Kind.WRITTEN else replace(found, kind=Kind.WRITTEN, chain=(), reason=reason)
+        return replace(found, kind=Kind.READ, reason=reason) if found.kind is Kind.UNKNOWN else found
+
+    words = effect.results if len(effect.results) == len(inferred.returns) else effect.results * len(inferred.returns)
+    returns = tuple(word if was == "unknown" else was for was, word in zip(inferred.returns, words, strict=True))
+    return replace(inferred, answers=tuple(map(answer, inferred.answers)), returns=returns)
 
 
 def _files(paths: Iterable[str], errors: list[ToolError]) -> Iterable[str]:
@@ -221,7 +238,8 @@ def evidence(row: Row) -> str:
     declared = row.operator.schema.writes
     chains = [a for a in row.inferred.answers if a.kind is Kind.WRITTEN and a.name not in declared]
     parts = [
-        f"'{a.name}'{f', {a.reason},' if a.reason else ''} at {' > '.join(f'{path}:{line}' for path, line in a.chain)}"
+        f"'{a.name}'{f', {a.reason},' if a.chain and a.reason else ''}"
+        + (f" at {' > '.join(f'{path}:{line}' for path, line in a.chain)}" if a.chain else f" {a.reason}")
         for a in chains
     ]
     return f": {'; '.join(parts)}" if parts else ""

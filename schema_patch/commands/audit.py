@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from schema_patch.commands.console import Reporting, progress, reported, show_errors
+from schema_patch.commands.console import TABLES, Reporting, progress, reported, show_errors, tables
 from schema_patch.model import Report, ToolError, Verdict
 from schema_patch.report.text import one_line
 from schema_patch.schemas.selection import Selection, namespace_of
@@ -29,21 +29,27 @@ if TYPE_CHECKING:
 @click.option("--baseline", metavar="FILE", help="Accept the findings that this file lists; only new ones count.")
 @click.option("--write-baseline", metavar="FILE", help="Accept what is found now: write it there.")
 @click.option("--no-cache", is_flag=True, help="Read every file anew, and remember nothing.")
+@TABLES
 @reported
 def audit(
-    paths: tuple[str, ...], baseline: str | None, write_baseline: str | None, no_cache: bool, how: Reporting
+    paths: tuple[str, ...],
+    baseline: str | None,
+    write_baseline: str | None,
+    no_cache: bool,
+    own: tuple[str, ...],
+    how: Reporting,
 ) -> int:
     """Infer from C++ what each operator writes and returns, and compare its schema. Writes nothing.
 
     Each finding comes with the chain of places from the argument to the store. What could not be followed is unknown,
-    never a finding; --strict lists it, and counts warnings. A comment `// schema-patch: ignore[SP101] why` above an
-    operator's registration accepts a finding.
+    never a finding, but where --table knows it; --strict lists it, and counts warnings. A comment
+    `// schema-patch: ignore[SP101] why` above an operator's registration accepts a finding.
     """
     from schema_patch.audit import judge as work
     from schema_patch.audit import suppress
 
     with progress("auditing") as step:
-        result = work.audit(paths, step, cached=not no_cache)
+        result = work.audit(paths, step, cached=not no_cache, known=tables(own) if own else None)
     report = how.count(work.report(result))
     kept, suppressed = suppress.apply(report.findings, result.sources)
     report = replace(report, findings=tuple(kept))

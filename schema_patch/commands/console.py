@@ -28,6 +28,9 @@ FORMAT = click.option("--format", "form", type=click.Choice(FORMATS), default="t
 OPS = click.option(
     "--ops", multiple=True, metavar="NAME", help="Only these operators: op or ns::op (repeat, or use commas)."
 )
+TABLES = click.option(
+    "--table", "own", multiple=True, metavar="FILE", help="An operator table of your own, asked first (TOML; repeat)."
+)
 PATIENCE = 1.0  # seconds before progress is shown
 
 
@@ -175,6 +178,13 @@ def show_errors(found: Iterable[ToolError]) -> None:
 def split(names: Iterable[str]) -> tuple[str, ...]:
     """Names that were given one by one or with commas between."""
     return tuple(name for part in names for name in part.replace(",", " ").split())
+
+
+def tables(own: Iterable[str]) -> Table:
+    """The operator tables that --table names, and the one that ships. Raises ToolError."""
+    from schema_patch.schemas import table
+
+    return table.joined([*map(table.read_file, own), table.load()])
 
 
 def selection(names: Sequence[str]) -> Selection:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from schema_patch.commands.console import FORMAT, OPS, Reporting, known_ops, progress, reported, show_errors
+from schema_patch.commands.console import FORMAT, OPS, TABLES, Reporting, known_ops, progress, reported, show_errors, tables
 from schema_patch.model import ToolError
 from schema_patch.report.text import one_line
 
@@ -43,13 +43,14 @@ def schema_patch() -> None:
 )
 @PATHS
 @OPS
+@TABLES
 @reported
-def check(paths: tuple[str, ...], ops: tuple[str, ...], how: Reporting) -> int:
+def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], how: Reporting) -> int:
     """Judge the operators that a source tree registers. Writes nothing."""
-    from schema_patch.schemas import rules, table
+    from schema_patch.schemas import rules
     from schema_patch.source import patch, tree
 
-    known = table.load()
+    known = tables(own)
     wanted = known_ops(ops, known)
     with progress("reading") as step:
         units, errors = tree.read(paths, known, step)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from schema_patch.commands import console
-from schema_patch.commands.console import Reporting, Steps, reported, split
+from schema_patch.commands.console import TABLES, Reporting, Steps, reported, split
 from schema_patch.commands.version import VERSION
 from schema_patch.model import Checked, Finding, Report, ToolError
 
 from .help import SETTINGS, examples
 
 if TYPE_CHECKING:
+    from schema_patch.schemas.table import Table
     from schema_patch.verify.gather import Gathered
 
 
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     "--load", is_flag=True, help="Also let torch load each library in a child process: does it register the same?"
 )
 @click.option("--all", "include_all", is_flag=True, help="Look into the platform's own packages (torch, …) too.")
+@TABLES
 @reported
 @VERSION
 def verify_schemas(
@@ -70,6 +72,7 @@ def verify_schemas(
     device: str,
     load: bool,
     include_all: bool,
+    own: tuple[str, ...],
     how: Reporting,
 ) -> int:
     """Judge the operators in installed binaries. Only --load and --parity load and run them, in child processes.
@@ -87,7 +90,7 @@ def verify_schemas(
             report, summary = _compare(paths, against, split(expect), include_all, step)
         else:
             asked = (split(require), sycl, split(target), source, device if parity else None)
-            report = _survey(paths, *asked, load, include_all, step)
+            report = _survey(paths, *asked, load, include_all, console.tables(own), step)
     title = f"verify-schemas {' '.join(paths)}"
     return how.show(how.count(report), title, summary=summary, asked=() if against else paths)
 
@@ -101,6 +104,7 @@ def _survey(
     parity_device: str | None,
     load: bool,
     include_all: bool,
+    known: Table,
     step: Steps,
 ) -> Report:
     from schema_patch.installed import caches
@@ -108,8 +112,8 @@ def _survey(
     from schema_patch.verify import parity, survey
 
     report, found = survey.survey_and_facts(
-        paths, require=require, sycl=sycl, devices=devices, include_all=include_all, load=load, progress=step,
-        expect=step.expect,
+        paths, require=require, sycl=sycl, devices=devices, include_all=include_all, load=load, table=known,
+        progress=step, expect=step.expect,
     )  # fmt: skip
     if source:
         told, errors = _provenance(found, source, step)
@@ -121,9 +125,7 @@ def _survey(
                 tuple(errors),
             ),
         )
-    report = _joined(
-        report, Report(findings=tuple(caches.stale(report.checked, table.load().all_namespaces, os.environ)))
-    )
+    report = _joined(report, Report(findings=tuple(caches.stale(report.checked, known.all_namespaces, os.environ))))
     if parity_device:
         for more in parity.check(found.judged, table.load(), parity_device, step):
             report = _joined(report, more)

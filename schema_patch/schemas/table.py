@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from os import PathLike
 from pathlib import Path
 
 import msgspec
@@ -90,7 +91,7 @@ def load(policy: str = "esimd") -> Table:
     return read(policies.data(policy), policies.path(policy))
 
 
-def read_file(path: str | Path, who: str = "") -> Table:
+def read_file(path: str | PathLike[str], who: str = "") -> Table:
     """The table in a file, which `who` names. Raises ToolError where it cannot be read or is no table."""
     try:
         return read(Path(path).read_bytes(), str(path))

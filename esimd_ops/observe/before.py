@@ -24,14 +24,15 @@ class Before:
 
     def __init__(self, values: dict[str, Any], results: Results, depth: int, threads: set[int]) -> None:
         """`threads`: all that have called observed operators. Raises NotWatched."""
-        found = {name: reading.tensors(value) for name, value in values.items()}
+        given = {name: reading.tensors(value) for name, value in values.items()}
+        found = {name: [tensor for tensor in parts if tensor.numel()] for name, parts in given.items()}
         self.tensors = {name: parts for name, parts in found.items() if parts}
         every = [tensor for parts in self.tensors.values() for tensor in parts]
+        self._forms = [(name, tensor, _form(tensor)) for name, parts in given.items() for tensor in parts]
         if any(_is_capturing(tensor.device) for tensor in every):
             raise NotWatched("captured into a graph")
         self._threads = threads
         self.storages = {(storage := tensor.untyped_storage())._cdata: storage for tensor in every}
-        self._homes = [(tensor, tensor.untyped_storage()._cdata) for tensor in every]
         self._versions = self._version_counts()
         guarded = results.guarded(depth, set(self.storages))
         self._touched = [handed.touched() for handed, _ in guarded]
@@ -52,7 +53,7 @@ class Before:
         counted = not moved and None not in {count for counts in now.values() for count in counts}
         for name in self.tensors:
             seen.given[name] = seen.given.get(name, 0) + 1
-        written = self._given_other_memory(seen, where)
+        written = self._reformed(seen, where)
         for region in self._regions:
             if (changed := region.changed()) is not None:
                 beside = quiet and (alone or counted)
@@ -68,13 +69,13 @@ class Before:
     def _version_counts(self) -> dict[str, list[int | None]]:
         return {name: [version(tensor) for tensor in parts] for name, parts in self.tensors.items()}
 
-    def _given_other_memory(self, seen: Operator, where: Where) -> set[str]:
-        """Arguments that hold other storages since the call."""
-        moved = {id(tensor) for tensor, home in self._homes if tensor.untyped_storage()._cdata != home}
-        found = {name for name, parts in self.tensors.items() if any(id(tensor) in moved for tensor in parts)}
+    def _reformed(self, seen: Operator, where: Where) -> set[str]:
+        """Arguments that have another shape, or lie elsewhere, since the call."""
+        found = {name for name, tensor, form in self._forms if _form(tensor) != form}
         for name in found:
-            size = _size(self.tensors[name])
+            size = _size([tensor for of, tensor, _ in self._forms if of == name])
             tell(seen.writes, name, Times(where, 1, size, size))
+            seen.given.setdefault(name, 1)
         return found
 
     def _attribute(
@@ -118,6 +119,11 @@ class Before:
         if beside and (found := count(changed & (owners == 0), region.size)):
             tell(seen.outside, ", ".join(own), Times(where, 1, found, region.size))
         return written
+
+
+def _form(tensor: Tensor) -> tuple[object, ...]:
+    """What a resize or a swap of storages changes."""
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
 
 
 def _size(tensors: list[Tensor]) -> int:

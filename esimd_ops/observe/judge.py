@@ -44,10 +44,10 @@ def report(record: Record, *, strict: bool = False) -> Report:
 
 
 def effect(schema: Schema, seen: Operator) -> Effect | None:
-    """What the operator does, as far as it was seen; None where it never was. What it declares it is taken to write."""
+    """What the operator was seen to do; None where it never was watched."""
     if not seen.watched:
         return None
-    writes = tuple(arg.name for arg in schema.args if arg.name in seen.writes or arg.name in schema.writes)
+    writes = tuple(arg.name for arg in schema.args if arg.name in seen.writes)
     words = [_word(result) for result in seen.results]
     returns = "nothing" if not words else words[0] if len(set(words)) == 1 else ", ".join(words)
     return Effect(schema.op, writes, returns, evidence(seen))

@@ -43,8 +43,8 @@ def named(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> 
 
 
 def tensors(value: Any) -> list[Tensor]:
-    """The plain tensors in a value that hold any bytes. Raises NotWatched for what has no memory of its own."""
-    return [tensor for tensor in _parts(value) if tensor.numel()]
+    """The plain tensors in a value. Raises NotWatched for what has no memory of its own."""
+    return list(_parts(value))
 
 
 def _parts(value: Any) -> Iterator[Tensor]:
@@ -61,8 +61,17 @@ def _parts(value: Any) -> Iterator[Tensor]:
                 yield from _parts(getattr(value, name))
         elif value.layout is not torch.strided or value.is_nested:
             raise NotWatched(f"a tensor of layout {str(value.layout).removeprefix('torch.')}")
+        elif type(value) not in PLAIN and not _has_memory(value):
+            raise NotWatched(f"a {type(value).__name__}, whose memory is not known")
         else:
             yield value
+
+
+def _has_memory(value: Tensor) -> bool:
+    try:
+        return value.untyped_storage().data_ptr() >= 0
+    except RuntimeError:
+        return False
 
 
 def _is_fake(value: Tensor) -> bool:

@@ -30,8 +30,10 @@ def table(record: Record) -> Table:
         if found is None:
             continue
         spaces[space] = None
+        writes = {*found.writes, *schema.writes}  # what it declares it is taken to write
         entry = Entry(
-            tuple(arg.name for arg in schema.args), found.returns, writes=found.writes, namespaces=(space,),
+            arguments := tuple(arg.name for arg in schema.args), found.returns,
+            writes=tuple(name for name in arguments if name in writes), namespaces=(space,),
             observed=seen.watched, evidence="; ".join([judge.evidence(seen), *judge.unsure(schema, seen)]),
             never_given=judge.never_given(schema, seen),
         )  # fmt: skip

@@ -79,10 +79,11 @@ class Watcher:
             raise
         with memory.aside(), lock:
             try:
-                parts = [reading.tensors(part) for part in _split(result, signature.returns)]
+                found = [reading.tensors(part) for part in _split(result, signature.returns)]
             except NotWatched as error:
                 _count(seen.unwatched, str(error))
                 return result
+            parts = [[tensor for tensor in tensors if tensor.numel()] for tensors in found]
             before.compare(signature.declared, seen, where)
             seen.watched += 1
             seen.results = seen.results or [Result() for _ in parts]

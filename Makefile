@@ -15,7 +15,7 @@
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes, and no torch
 #   make test-pythons         the kit without torch under Python 3.10 to 3.13, each in a clean environment
-#   make test-vllm            the soak and the plugin in a real vLLM on this CPU; fetches it once
+#   make test-vllm            the soak, the plugin and observing in a real vLLM on this CPU; fetches it once
 #   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
 #   make severe               `check` with every kind of check for every sample of every operator; takes minutes
 #   make mutants              wrong references put to the judge of `check`, all operators; takes minutes
@@ -58,6 +58,7 @@ soak-simulation:
 test-vllm: $(VENV)/.test
 	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
 	TORCH="$(TORCH)" $(PY) tests/guard/vllm_plugin_real.py $(VLLM_VENV)
+	TORCH="$(TORCH)" $(PY) tests/observe/vllm_real.py $(VLLM_VENV)
 
 test-registrations: $(VENV)/.test
 	$(PY) tests/registrations/libraries.py --jobs $(WORKERS) build/registrations
@@ -105,6 +106,7 @@ bench: $(VENV)/.test
 	$(PY) benchmarks/ops.py
 	$(PY) benchmarks/startup.py
 	$(PY) benchmarks/guard.py
+	$(PY) benchmarks/observe.py
 	$(PY) benchmarks/verify.py
 	$(PY) benchmarks/host.py
 	$(PY) tests/soak/bench_soak.py

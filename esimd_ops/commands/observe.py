@@ -50,7 +50,7 @@ def observe(
         raise click.UsageError("expected a program after `--`, or --from FILE")
     code = 0
     if records:
-        found = record.merged(map(record.read, records))
+        found = record.merged(record.recorded(Path(name)) for name in records)
     else:
         folder = str(Path(save).absolute()) if save else ""
         options = process.Options(session.namespaces(namespace), first, every, budget, folder)

@@ -10,6 +10,8 @@
 `memory`; `record` adds up what was seen, `session` holds it all for a process, `judge` makes a report of it.
 """
 
+import torch  # noqa: F401  first: its entry points may ask for this package while it is imported
+
 from .api import Seen, observe
 
 __all__ = ["Seen", "observe"]

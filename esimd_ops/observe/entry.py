@@ -131,8 +131,6 @@ def overload_of(callee: Callee, args: Any, kwargs: Any) -> str:
     return names[0] if len(names) == 1 else torch._C._jit_resolve_packet(callee._qualified_op_name, *args, **kwargs)
 
 
-def is_python(name: str) -> bool:
-    """Some kernel of it is in Python, which may call operators itself; a fake is none."""
-    place = name.replace("::", "/", 1)
-    kernels = [kernel for kernel in torch.library._impls if not kernel.endswith("/Meta")]
-    return any(kernel.startswith((f"{place}/", f"{place}.")) for kernel in kernels)
+def has_several(callee: Callee) -> bool:
+    """A call of it may come to one overload or to another."""
+    return not isinstance(callee, OpOverload) and len(callee._overload_names) > 1

@@ -1,4 +1,4 @@
-"""What was seen, judged: a Record -> a Report in the words of `check`. Imports no torch.
+"""What was seen, judged: a Record -> a Report in the words of `check`. Knows no torch.
 
 SP101 to SP104 as everywhere, with the calls that show it. Nothing is called over-declared: what was not seen written
 may have been written with what it held, and is said so. Codes of its own:

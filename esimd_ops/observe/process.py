@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import runpy
 import subprocess
 import sys
 import tempfile
@@ -46,7 +45,7 @@ class Options(msgspec.Struct, frozen=True):
             found[name] = value.split(",") if name == "namespace" else value.replace("%20", " ")
         if strange := sorted(found.keys() - set(cls.__struct_fields__)):
             expected = ", ".join(f"{name}=" for name in cls.__struct_fields__)
-            raise ToolError(f"{environment.OBSERVE_OPTIONS}: expected {expected} found '{strange[0]}'")
+            raise ToolError(f"{environment.OBSERVE_OPTIONS}: expected {expected}, found '{strange[0]}'")
         try:
             return msgspec.convert(found, cls, strict=False)
         except msgspec.ValidationError as error:
@@ -77,7 +76,7 @@ def run(program: Sequence[str], options: Options, *, quiet: bool = False) -> tup
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "record.json"
         changed = {environment.OBSERVE: str(path), environment.OBSERVE_OPTIONS: options.words()}
-        command = [sys.executable, "-m", __spec__.name, *program]
+        command = [sys.executable, "-m", f"{__package__}.child", *program]
         ended = subprocess.run(
             command, env={**os.environ, **changed}, stdout=sys.stderr if quiet else None, check=False
         )
@@ -85,25 +84,3 @@ def run(program: Sequence[str], options: Options, *, quiet: bool = False) -> tup
     if found is None:
         raise ToolError(f"the program ended with exit code {ended.returncode} before anything could be observed")
     return found, ended.returncode
-
-
-def main() -> None:
-    """The child: the program as it would be `__main__`, its arguments and its folder."""
-    import torch  # noqa: F401  before its entry points can ask for this process to be observed
-
-    start()
-    sys.argv = sys.argv[1:]
-    if sys.argv[0] == "-m":
-        sys.argv = sys.argv[1:]
-        sys.path[0] = ""
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
-        runpy.run_path(sys.argv[0], run_name="__main__")
-
-
-if __name__ == "__main__":
-    # The one that the door and the program know, not this copy.
-    from esimd_ops.observe import process
-
-    process.main()

@@ -1,4 +1,4 @@
-"""What was seen of each operator: numbers and places that add up, over calls, processes and runs. Imports no torch."""
+"""What was seen of each operator: numbers and places that add up, over calls, processes and runs. Knows no torch."""
 
 from __future__ import annotations
 
@@ -187,6 +187,13 @@ def collect(folder: Path) -> Record | None:
     """What all processes left in a folder so far; None where none did."""
     parts = sorted(folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name))
     return merged(map(read, parts)) if parts else None
+
+
+def recorded(path: Path) -> Record:
+    """What a file holds, with what processes left beside it that ended in the middle. Raises ToolError."""
+    if parts_of(path).is_dir():
+        gather(path)
+    return read(path)
 
 
 def gather(path: Path) -> None:

@@ -23,7 +23,7 @@ class Schedule:
     every: int = EVERY
     budget: float | None = None
     spent_s: float = 0.0
-    _began: float = field(default_factory=time.perf_counter)
+    _began: float = field(default_factory=lambda: time.perf_counter())
     _resting: list[Callable[[], None]] = field(default_factory=list)
     _clock: threading.Timer | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -26,7 +26,6 @@ from .watch import Signature, Watcher
 
 WRITE_S = 1.0  # how old a part of the record may grow: a worker may be killed
 _clock = time.perf_counter
-_within = threading.local()
 
 Save = Callable[[OpOverload[..., Any], dict[str, Any]], None]
 
@@ -129,7 +128,8 @@ class Session:
     def _begin_anew(self) -> None:
         """In a process that was forked: what its parent saw is told by its parent."""
         self.lock = threading.RLock()
-        self._states = {}
+        for state in self._states.values():
+            state.seen, state.turns = Operator(state.schema), {}
         self.schedule.begin_anew()
 
 
@@ -140,31 +140,27 @@ class _Observed(Instead):
         super().__init__(original, callee)
         self._session = session
         self._name = entry.name_of(callee)
-        self._nests: bool | None = None
+        self._only: _State | None = None  # of an overload, or a packet with no other
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         session, began = self._session, _clock()
-        overload = entry.overload_of(self.callee, args, kwargs)
-        state = session.state(self._name, overload)
-        state.seen.calls += 1
-        if session.allowed and (reason := session.allowed.get(self._name)):
-            state.seen.allowed[reason] = state.seen.allowed.get(reason, 0) + 1
-            return self._pass(args, kwargs)
-        shape = reading.key(args, kwargs)
+        state = self._only or self._state(args, kwargs)
+        seen, shape = state.seen, reading.key(args, kwargs)
+        seen.calls += 1
         turn = state.turns[shape] = state.turns.get(shape, 0) + 1
-        if session.schedule.watches(turn):
+        if session.allowed and (reason := session.allowed.get(self._name)):
+            seen.allowed[reason] = seen.allowed.get(reason, 0) + 1
+        elif session.schedule.watches(turn):
             return self._watch(state, (shape, turn), args, kwargs, began)
-        if self._nests is None:
-            self._nests = entry.is_python(self._name)
-        if session.schedule.spend(_clock() - began) and turn > session.schedule.first and not self._nests:
+        if session.schedule.spend(_clock() - began):
             self._rest(state)
-        return self._pass(args, kwargs)
+        return self.original(*args, **kwargs)
 
-    def _pass(self, args: Any, kwargs: Any) -> Any:
-        if not self._nests:
-            return self.original(*args, **kwargs)
-        with _one_deeper():
-            return self.original(*args, **kwargs)
+    def _state(self, args: Any, kwargs: Any) -> _State:
+        state = self._session.state(self._name, entry.overload_of(self.callee, args, kwargs))
+        if not entry.has_several(self.callee):
+            self._only = state
+        return state
 
     def _watch(self, state: _State, turn: tuple[object, int], args: Any, kwargs: Any, began: float) -> Any:
         session, inside = self._session, 0.0
@@ -173,8 +169,7 @@ class _Observed(Instead):
             nonlocal inside
             start = _clock()
             try:
-                with _one_deeper():
-                    return self.original(*args, **kwargs)
+                return self.original(*args, **kwargs)
             finally:
                 inside = _clock() - start
 
@@ -182,29 +177,18 @@ class _Observed(Instead):
             values = reading.named(state.signature.arguments, args, kwargs)
             session.save(overload_named(state.signature.op), values)
         try:
-            return session.watcher.call(state.signature, state.seen, turn, depth(), timed, args, kwargs, session.lock)
+            return session.watcher.call(state.signature, state.seen, turn, timed, args, kwargs, session.lock)
         finally:
             session.wrote()
-            session.schedule.spend(_clock() - began - inside)
+            if session.schedule.spend(_clock() - began - inside):
+                self._rest(state)
 
     def _rest(self, state: _State) -> None:
-        self.take()
-        state.seen.rested = True
-        self._session.schedule.rest(self.put)
-
-
-def depth() -> int:
-    """How many observed operators this thread is within."""
-    return getattr(_within, "depth", 0)
-
-
-@contextmanager
-def _one_deeper() -> Iterator[None]:
-    _within.depth = depth() + 1
-    try:
-        yield
-    finally:
-        _within.depth -= 1
+        """What is over the budget is not watched, but the first calls of an operator."""
+        if state.seen.calls >= self._session.schedule.first:
+            self.take()
+            state.seen.rested = True
+            self._session.schedule.rest(self.put)
 
 
 def full_name(name: str, overload: str) -> str:

@@ -1,4 +1,4 @@
-"""What was seen, as an operator table. Imports no torch."""
+"""What was seen, as an operator table. Knows no torch."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def table(record: Record) -> Table:
 
 def write(found: Table, path: Path) -> Table:
     """Writes the table, added to the one that the file holds already. Raises ToolError where they contradict."""
+    if not found.entries:
+        raise ToolError("no operator was watched: no table is written", str(path))
     there = [(tables.read_file(path), str(path))] if path.exists() else []
     whole = merging.merged([*there, (found, "this run")])
     files.write(path, merging.text(whole).encode(), str(path))

@@ -23,6 +23,7 @@ from .reading import NotWatched
 from .record import Kept, Operator, Result, Times, Where, tell
 
 NOT_CALLERS = (str(Path(__file__).parent), str(Path(torch.__file__).parent), "<")
+CALLS = (torch._ops.OpOverload.__call__.__code__, torch._ops.OpOverloadPacket.__call__.__code__)
 Turn = tuple[object, int]
 
 
@@ -52,7 +53,6 @@ class Watcher:
         signature: Signature,
         seen: Operator,
         turn: Turn,
-        depth: int,
         original: Callable[..., Any],
         args: Sequence[Any],
         kwargs: dict[str, Any],
@@ -60,12 +60,12 @@ class Watcher:
     ) -> Any:
         """Calls the operator; what was seen goes into `seen`, under the lock. What the operator raises is raised.
 
-        turn   calls of one shape and which of them this is, from 1
-        depth  how many observed operators this thread is within
+        turn: calls of one shape, and which of them this is, from 1.
         """
         self._threads.add(threading.get_ident())
         values = reading.named(signature.arguments, args, kwargs)
-        where = Where(caller(), reading.shapes(values), seen.calls)
+        place, depth = caller()
+        where = Where(place, reading.shapes(values), seen.calls)
         seen.first = seen.first or where
         try:
             before = Before(values, self._results, depth, self._threads)
@@ -162,9 +162,16 @@ def _count(table: dict[str, int], name: str) -> None:
     table[name] = table.get(name, 0) + 1
 
 
-def caller() -> str:
-    """The innermost line of Python, as file:line, that is neither torch's nor ours."""
+def caller() -> tuple[str, int]:
+    """The innermost line of Python, as file:line, that is neither torch's nor ours; and within how many operators.
+
+    A kernel in Python stands on the stack, between the call of its operator and what it calls.
+    """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(NOT_CALLERS):
+    place, depth = "", -1
+    while frame is not None:
+        depth += frame.f_code in CALLS
+        if not place and not frame.f_code.co_filename.startswith(NOT_CALLERS):
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "?"
+    return place or "?", depth

@@ -1,0 +1,150 @@
+"""What observing costs: a loop of 100,000 small calls and a decode loop, with budgets, and when it is off.
+
+    python benchmarks/observe.py [--calls N] [--steps N]
+
+The small calls are of an operator in Python that writes one element: about the cheapest there is, so that what stands
+in its way shows. The decode loop is that of a language model at batch 8: for each token 8 layers of norm, product,
+rotary embedding, a write into a paged cache of 8 MiB and attention, the operators' own as `torch.library` ones, and a
+prompt of a new length now and then. Times are those of one run after a warm-up; `share` is what the kit measured of
+itself, `slower` what the clock says. A budget holds for what comes after the first calls of each operator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from esimd_ops.observe import observe
+
+NAMESPACE = "observe_cost"
+LAYERS, HIDDEN, BATCH, SLOTS = 8, 512, 8, 4096
+BUDGETS: tuple[float | None, ...] = (0.01, 0.05, None)
+
+
+def define() -> torch.library.Library:
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+
+    def norm(x: Tensor, out: Tensor) -> None:
+        torch.mul(x, torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6), out=out)
+
+    def linear(x: Tensor, weight: Tensor) -> Tensor:
+        return x @ weight
+
+    def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> None:
+        half = x.shape[-1] // 2
+        x.copy_(x * cos + torch.cat((-x[..., half:], x[..., :half]), -1) * sin)
+
+    def store(x: Tensor, cache: Tensor, slots: Tensor) -> None:
+        cache.index_copy_(0, slots, x)
+
+    def attend(x: Tensor, cache: Tensor, slots: Tensor) -> Tensor:
+        kept = cache.index_select(0, slots)
+        return torch.softmax(x @ kept.T, -1) @ kept
+
+    for schema, function in {
+        "one(Tensor(a!) x) -> ()": lambda x: x.fill_(1.0),
+        "norm(Tensor x, Tensor(a!) out) -> ()": norm,
+        "linear(Tensor x, Tensor weight) -> Tensor": linear,
+        "rotary(Tensor(a!) x, Tensor cos, Tensor sin) -> ()": rotary,
+        "store(Tensor x, Tensor(a!) cache, Tensor slots) -> ()": store,
+        "attend(Tensor x, Tensor cache, Tensor slots) -> Tensor": attend,
+    }.items():
+        library.define(schema)
+        returns = not schema.endswith("()")
+        kernel = function if returns else _nothing(function)
+        library.impl(schema.partition("(")[0], kernel, "CPU")
+    return library
+
+
+def _nothing(function: Callable[..., object]) -> Callable[..., None]:
+    def kernel(*args: Tensor) -> None:
+        function(*args)
+
+    return kernel
+
+
+def small_calls(count: int) -> Callable[[], None]:
+    tensor, op = torch.zeros(1), torch.ops.observe_cost.one
+
+    def run() -> None:
+        for _ in range(count):
+            op(tensor)
+
+    return run
+
+
+def decode(steps: int) -> Callable[[], None]:
+    ops = torch.ops.observe_cost
+    torch.manual_seed(0)
+    weights = [torch.randn(HIDDEN, HIDDEN) / HIDDEN**0.5 for _ in range(LAYERS)]
+    caches = [torch.zeros(SLOTS, HIDDEN) for _ in range(LAYERS)]
+    cos, sin = torch.ones(HIDDEN), torch.zeros(HIDDEN)
+
+    def token(tokens: int, step: int) -> None:
+        x = torch.randn(tokens, HIDDEN)
+        slots = (torch.arange(tokens) + step * BATCH) % (SLOTS)
+        for weight, cache in zip(weights, caches, strict=True):
+            out = torch.empty_like(x)
+            ops.norm(x, out)
+            y = ops.linear(out, weight)
+            ops.rotary(y, cos, sin)
+            ops.store(y, cache, slots)
+            x = x + ops.attend(y, cache, torch.arange(256))
+
+    def run() -> None:
+        with torch.inference_mode():
+            for step in range(steps):
+                token(BATCH, step)
+                if step % 25 == 0:
+                    token(32 + step // 25, step)  # a prompt
+
+    return run
+
+
+def timed(run: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--calls", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=1000)
+    asked = parser.parse_args()
+    library = define()
+    table = Table("loop", "budget", header_style="bold", title=f"torch {torch.__version__}")
+    for heading in ("seconds", "slower", "share", "calls watched"):
+        table.add_column(heading, justify="right")
+    loops = {
+        f"{asked.calls} small calls": small_calls(asked.calls),
+        f"decode, {asked.steps} steps": decode(asked.steps),
+    }
+    for name, run in loops.items():
+        timed(run)
+        bare = timed(run)
+        table.add_row(name, "not observed", f"{bare:.2f}", "", "", "")
+        for budget in BUDGETS:
+            with observe(NAMESPACE, budget=budget) as seen:
+                took = timed(run)
+            record = seen.record
+            watched, calls = (
+                sum(getattr(op, field) for op in record.operators.values()) for field in ("watched", "calls")
+            )
+            words = f"{budget:.0%}" if budget else "none"
+            share = f"{record.spent_s / record.ran_s:.1%}"
+            table.add_row(name, words, f"{took:.2f}", f"{took / bare - 1:+.1%}", share, f"{watched} of {calls} seen")
+        table.add_row(name, "off again", f"{(after := timed(run)):.2f}", f"{after / bare - 1:+.1%}", "", "")
+    with nullcontext(library):
+        Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -48,14 +48,15 @@ def define() -> torch.library.Library:
         kept = cache.index_select(0, slots)
         return torch.softmax(x @ kept.T, -1) @ kept
 
-    for schema, function in {
+    kernels: dict[str, Callable[..., object]] = {
         "one(Tensor(a!) x) -> ()": lambda x: x.fill_(1.0),
         "norm(Tensor x, Tensor(a!) out) -> ()": norm,
         "linear(Tensor x, Tensor weight) -> Tensor": linear,
         "rotary(Tensor(a!) x, Tensor cos, Tensor sin) -> ()": rotary,
         "store(Tensor x, Tensor(a!) cache, Tensor slots) -> ()": store,
         "attend(Tensor x, Tensor cache, Tensor slots) -> Tensor": attend,
-    }.items():
+    }
+    for schema, function in kernels.items():
         library.define(schema)
         returns = not schema.endswith("()")
         kernel = function if returns else _nothing(function)

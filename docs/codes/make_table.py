@@ -11,7 +11,8 @@ from schema_patch.schemas import codes
 HEAD = """# Codes
 
 Written by `python docs/codes/make_table.py > docs/codes/README.md` from `schema_patch/schemas/policies/codes.toml`. SP:
-`schema-patch`, `verify-schemas`. PA, PB, HR and KR: `python -m esimd_ops check`, `probe`, `races` and `kernels`.
+`schema-patch`, `verify-schemas`. PA, PB, HR, KR and OB: `python -m esimd_ops check`, `probe`, `races`,
+`kernels` and `observe`.
 
 | code | meaning |
 |---|---|

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import click
 
-from schema_patch.commands.console import STRICT, show
+from schema_patch.commands.console import show
+from schema_patch.commands.help import examples
 from schema_patch.model import Report, ToolError
 
 FORMS = ("text", "json", "sarif", "html")
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog=examples(
+        "python -m esimd_ops observe --namespace mylib -o mylib.toml -- program.py",
+        "python -m esimd_ops observe --from seen.json --html seen.html",
+    ),
+)
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- SCRIPT.PY|-m MODULE ARGS...]")
 @click.option("--namespace", multiple=True, metavar="NS", help="Its operators (repeat, or commas) [default: all].")
 @click.option("-o", "--out", metavar="FILE", help="Write what they do as an operator table, or add it to that one.")
@@ -24,7 +31,7 @@ FORMS = ("text", "json", "sarif", "html")
 @click.option("--budget", type=click.FloatRange(0, 1, min_open=True), help="Share of run time, such as 0.05.")
 @click.option("--from", "records", multiple=True, metavar="FILE", help="What SCHEMA_KIT_OBSERVE=FILE left (repeat).")
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True)
-@STRICT
+@click.option("--strict", is_flag=True, help="Warnings count as findings.")
 def observe(
     program: tuple[str, ...],
     namespace: tuple[str, ...],

@@ -1,10 +1,7 @@
 """What was seen, judged: a Record -> a Report in the words of `check`. Knows no torch.
 
 SP101 to SP104 as everywhere, with the calls that show it. Nothing is called over-declared: what was not seen written
-may have been written with what it held, and is said so. Codes of its own:
-
-    OB101  bytes outside every argument changed: beside a tensor, in its storage, or in a result of an earlier call
-    OB102  two results share memory
+may have been written with what it held, and is said so. OB101, OB102: what no schema could say.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ import msgspec
 
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, Verdict
 from schema_patch.schemas import grammar, rules
-from schema_patch.schemas.grammar import Schema
+from schema_patch.schemas.grammar import Arg, Schema
 
 from .record import Operator, Record, Result, Times, Where
 
@@ -48,7 +45,7 @@ def effect(schema: Schema, seen: Operator) -> Effect | None:
     if not seen.watched:
         return None
     writes = tuple(arg.name for arg in schema.args if arg.name in seen.writes)
-    words = [_word(result) for result in seen.results]
+    words = [_word(result, ret) for result, ret in zip(seen.results, schema.returns, strict=True)]
     returns = "nothing" if not words else words[0] if len(set(words)) == 1 else ", ".join(words)
     return Effect(schema.op, writes, returns, evidence(seen))
 
@@ -94,7 +91,7 @@ def unsure(schema: Schema, seen: Operator) -> Iterator[str]:
         if not any(name in seen.writes for name in names.split(" or ")):
             yield f"'{names}', given as the same memory, changed and is not declared as written, {_times(times)}"
     for index, result in enumerate(seen.results):
-        if _word(result) == "unknown" and not (result.view or result.twins):
+        if _word(result, schema.returns[index]) == "unknown" and not (result.view or result.twins):
             reason = "differed from call to call" if result.same else "never held a byte"
             yield f"what result {index} is {reason}"
 
@@ -173,8 +170,10 @@ def _checked(op: str, schema: Schema, seen: Operator, told: list[Finding]) -> Ch
     return Checked(op, place, seen.schema, Verdict.NEEDS_GUARD if told else Verdict.RIGHT, reason)
 
 
-def _word(result: Result) -> str:
+def _word(result: Result, declared: Arg) -> str:
     """The one word for all that a result was. An argument that was not always given makes it new where it was not."""
+    if not declared.type.is_tensor:
+        return "fresh"
     if result.view or result.twins:
         return "unknown"
     if result.kept:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from schema_patch.schemas import table as tables
+
 CHECKOUT = os.environ.get("LLM_SCALER")
 TREE = Path(CHECKOUT or "") / "vllm" / "custom-esimd-kernels-vllm"
 NAMESPACE = "custom_esimd_kernels_vllm"
@@ -122,3 +124,27 @@ def test_with_the_kits_operators_in_their_place_they_are_right_under_every_sched
     command = [sys.executable, "-c", REPLACED]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_all_37_are_found_by_watching_a_program_that_calls_them(fast: Path, tmp_path: Path) -> None:
+    words = (
+        "observe",
+        "--namespace",
+        NAMESPACE,
+        "--namespace",
+        "esimd_topk_v2",
+        "-o",
+        tmp_path / "seen.toml",
+        "--format",
+        "json",
+    )
+    program = Path(__file__).parent / "all_samples.py"
+    _, out, errors = esimd_ops(*words, "--", program, NAMESPACE, build=fast)
+    report = json.loads(out)
+    wrong = {row["op"].partition("::")[2] for row in report["checked"] if row["verdict"] == "wrong"}
+    known = tables.everything().entries
+    assert len({op for op in wrong if known[op].writes or known[op].inplace}) == 37, errors
+    seen = tables.read_file(tmp_path / "seen.toml").entries
+    for op, entry in seen.items():
+        assert set(entry.writes) == {*known[op].writes, *known[op].inplace}, op
+        assert entry.returns == known[op].returns, op

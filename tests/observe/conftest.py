@@ -1,6 +1,5 @@
-import fcntl
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,11 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `planted`
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
     """The planted operators that are in C++, 33 liars and 28 honest ones, as a library."""
     import planted
 
-    shared = tmp_path_factory.getbasetemp()
-    folder = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "observed"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one builds
-        found = folder / "observed.so"
-        return found if found.exists() else planted.build(folder)
+    return once("observed", planted.build) / "observed.so"
 
 
 @pytest.fixture(scope="session")

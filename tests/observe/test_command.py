@@ -99,3 +99,17 @@ def test_the_switch_for_servers(run, tmp_path: Path) -> None:
         "SCHEMA_KIT_OBSERVE_OPTIONS: expected namespace=, first=, every=, budget=, save=, found 'namespaces'"
         in wrong.stderr
     )
+
+
+def test_the_six_lines_of_the_readme(run, tmp_path: Path) -> None:
+    readme = (HERE.parents[1] / "README.md").read_text()
+    shown = readme.partition("observe, guard, done")[2].partition("\n\n")[2].partition("\n\n")[0]
+    lines = [line.strip() for line in shown.splitlines()]
+    assert len(lines) == 6
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "closed.py").write_text((HERE.parents[1] / "examples" / "closed.py").read_text())
+    for command, answer in zip(lines[::2], lines[1::2], strict=True):
+        words = command.removeprefix("$ ").removesuffix(" | tail -1").split()
+        variables = dict(word.split("=", 1) for word in words[: words.index("python")])
+        done = run(*words[words.index("python") + 1 :], TORCHINDUCTOR_FORCE_DISABLE_CACHES="1", **variables)
+        assert done.stdout.splitlines()[-1] == answer, done.stderr

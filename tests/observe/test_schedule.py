@@ -85,7 +85,7 @@ def test_a_resting_operator_is_called_as_if_nobody_observed_but_never_before_its
     session.stop()
     assert op._op is bare
     seen = session.record().operators["observed_honest::count"]
-    assert (seen.watched, seen.calls, seen.rested) == (4, 5, True)
+    assert (seen.watched, seen.calls, seen.rested) == (3, 4, True)
 
 
 def test_nothing_is_left_where_nothing_is_observed(operators: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def observe(
     else:
         folder = str(Path(save).absolute()) if save else ""
         options = process.Options(session.namespaces(namespace), first, every, budget, folder)
-        found, code = process.run(program, options, quiet=form != "text")
+        found, code = process.run(program, options, out=None if form == "text" else sys.stderr)
     report = judge.report(found, strict=strict)
     if code:
         report = _with(report, ToolError(f"the program ended with exit code {code}", " ".join(program)))

@@ -1,7 +1,4 @@
-"""Recorded calls, replayed by torch.library.opcheck.
-
-OB103  torch.library.opcheck refuses the operator on a recorded call
-"""
+"""Recorded calls, replayed by torch.library.opcheck: OB103."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -68,18 +69,16 @@ def start() -> None:
     _started.append(session)
 
 
-def run(program: Sequence[str], options: Options, *, quiet: bool = False) -> tuple[Record, int]:
+def run(program: Sequence[str], options: Options, out: IO[str] | None = None) -> tuple[Record, int]:
     """Runs `script.py ARGS` or `-m module ARGS`; what it and its children were seen to do, and its exit code.
 
-    quiet: what it prints goes to standard error.
+    out: where what it prints goes, if not where it would.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "record.json"
         changed = {environment.OBSERVE: str(path), environment.OBSERVE_OPTIONS: options.words()}
         command = [sys.executable, "-m", f"{__package__}.child", *program]
-        ended = subprocess.run(
-            command, env={**os.environ, **changed}, stdout=sys.stderr if quiet else None, check=False
-        )
+        ended = subprocess.run(command, env={**os.environ, **changed}, stdout=out, check=False)
         found = record.collect(record.parts_of(path))
     if found is None:
         raise ToolError(f"the program ended with exit code {ended.returncode} before anything could be observed")

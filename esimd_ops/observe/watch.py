@@ -72,11 +72,13 @@ class Watcher:
         except NotWatched as error:
             _count(seen.unwatched, str(error))
             return original(*args, **kwargs)
+        returned = False
         try:
             result = original(*args, **kwargs)
-        except BaseException:
-            _count(seen.unwatched, "raised an error")
-            raise
+            returned = True
+        finally:
+            if not returned:
+                _count(seen.unwatched, "raised an error")
         with memory.aside(), lock:
             try:
                 found = [reading.tensors(part) for part in _split(result, signature.returns)]

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from schema_patch.commands.console import FORMAT, OPS, TABLES, Reporting, known_ops, progress, reported, show_errors, tables
+from schema_patch.commands.console import (
+    FORMAT,
+    OPS,
+    TABLES,
+    Reporting,
+    known_ops,
+    progress,
+    reported,
+    show_errors,
+    tables,
+)
 from schema_patch.model import ToolError
 from schema_patch.report.text import one_line
 

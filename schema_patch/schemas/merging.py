@@ -118,9 +118,7 @@ def _agree(said: Entry, seen: Entry) -> bool:
 
 def _contradiction(op: str, one: tuple[Entry, str], other: tuple[Entry, str], why: str) -> ToolError:
     told = "; ".join(f"{where}: {_says(entry)}" for entry, where in (one, other))
-    return ToolError(
-        f"operator {op} is described twice, differently: {why}. {told}. Take out the one that is wrong"
-    )
+    return ToolError(f"operator {op} is described twice, differently: {why}. {told}. Take out the one that is wrong")
 
 
 def _says(entry: Entry) -> str:

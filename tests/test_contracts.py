@@ -180,7 +180,9 @@ def test_an_import_that_breaks_a_border_is_refused(module: str, line: str, tmp_p
 
 
 def test_every_code_that_is_told_has_words_and_every_word_is_told() -> None:
-    told = {code for text in map(Path.read_text, PACKAGES) for code in re.findall(r'"((?:SP|PA|PB|HR|KR|OB)\d{3})"', text)}
+    told = {
+        code for text in map(Path.read_text, PACKAGES) for code in re.findall(r'"((?:SP|PA|PB|HR|KR|OB)\d{3})"', text)
+    }
     assert told == set(codes.load())
 
 

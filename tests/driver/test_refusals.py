@@ -194,23 +194,25 @@ def test_options_follow_the_image() -> None:
     assert offline.words_for(vector, ["-doubleGRF"]) == offline.words_for(large, []) == ("-vc-codegen", "-doubleGRF")
 
 
-def test_spills_are_read_from_the_notes() -> None:
-    notes = """kernels:
-  - name:            'one'
+def test_spills_are_read_from_the_notes(tmp_path: Path) -> None:
+    notes = "kernels:\n"
+    for name, usage, size in (
+        ("one", "spill_fill_space", 3456),
+        ("two", "private_space", 10240),
+        ("three", "single_space", 64),
+    ):
+        notes += f"""\
+  - name: '{name}'
+    execution_env: {{simd_size: 16, grf_count: 128}}
     payload_arguments:
-      - arg_type:        packed_local_ids
-        size:            6
+      - {{arg_type: packed_local_ids, size: 6}}
     per_thread_memory_buffers:
-      - type:            scratch
-        usage:           spill_fill_space
-        size:            3456
-  - name:            two
-    per_thread_memory_buffers:
-      - type:            global
-        usage:           private_space
-        size:            10240
+      - {{type: scratch, usage: {usage}, size: {size}}}
 """
-    assert dict(offline._spilling(notes)) == {"one": 3456}
+    (tmp_path / "notes").write_text(notes)
+    (tmp_path / "a.s").write_text('.section .ze_info\n.incbin "notes"\n')
+    subprocess.run(["c++", "-c", "a.s", "-o", "a.o"], cwd=tmp_path, check=True)
+    assert offline.Machine((tmp_path / "a.o").read_bytes()).spills == {"one": 3456, "three": 64}
 
 
 def test_the_mirror_is_the_machines_own(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def _both(plan: Compilation, source: str, made: str, depends: str, runtime: Runt
 def device_words(plan: Compilation) -> list[str]:
     """What the front end is told. Its own level of optimization is -O2, whatever the host side is compiled with."""
     standard = [] if any(word.startswith("-std=") for word in plan.both) else [hostside.STANDARD]
-    return [*standard, *plan.both, *plan.device, *(WITH_LINES if os.environ.get(LINES) else ())]
+    return [*standard, hostside.DECLSPEC, *plan.both, *plan.device, *(WITH_LINES if os.environ.get(LINES) else ())]
 
 
 def _write_depends(plan: Compilation, output: str, paths: Iterable[str]) -> None:

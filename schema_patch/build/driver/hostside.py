@@ -24,8 +24,9 @@ OLDEST = 18  # the first that knows -fsycl-is-host and the headers' C++
 NEWEST_KNOWN = 22
 NAMES = ("clang++", *(f"clang++-{version}" for version in range(NEWEST_KNOWN, OLDEST - 1, -1)))
 RECIPE = "apt-get install clang-19"
-# The standard that icpx compiles for where none is named.
+# What icpx does where nothing else is said: its standard, and attributes in the form that Windows has.
 STANDARD = "-std=gnu++17"
+DECLSPEC = "-fdeclspec"
 
 
 @cache
@@ -121,7 +122,7 @@ def link(argv: Sequence[str]) -> str:
 def _words(plan: Compilation) -> list[str]:
     words = [*plan.both, *plan.host] if plan.host_only is None else [*plan.host_only]
     # One option that only g++ has is no reason to stop, and clang says so of each.
-    words = [*words, "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"]
+    words = [DECLSPEC, *words, "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"]
     return words if any(word.startswith("-std=") for word in words) else [STANDARD, *words]
 
 

@@ -26,6 +26,7 @@ ONE = (
     (For.BOTH, r"-ffp-(contract|model)=.*|-f(file|macro|debug)-prefix-map=.*|-ftemplate-(depth|backtrace-limit)=.*|"
                r"-fconstexpr-(steps|depth|loop-limit)=.*|-fbracket-depth=.*|-ferror-limit=.*|-f(no-)?diagnostics-.*|"
                r"-f(no-)?(color-diagnostics|caret-diagnostics|show-column)|-fclang-abi-compat=.*|-fms-extensions|"
+               r"-f(no-)?declspec|"
                r"-fp-model[=].*|-fno-gnu-unique|-f(no-)?rtti"),
     (For.HOST, r"-f(pic|PIC|pie|PIE|no-pic|no-PIC|no-pie|no-PIE)|-fvisibility.*|-pthread|-O.*|-g.*|-m.*|-fopenmp.*|"
                r"-f(no-)?(stack-protector.*|stack-clash-protection|plt|semantic-interposition|common|"

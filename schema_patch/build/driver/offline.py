@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache as once
@@ -21,7 +21,7 @@ import msgspec
 from schema_patch.elf import zebin
 from schema_patch.model import ToolError
 
-from . import cache, objects, processes
+from . import cache, notes, objects, processes
 from .frontend import Image
 
 VARIABLE = "SCHEMA_PATCH_OCLOC"
@@ -55,6 +55,7 @@ class Compiler:
 
 
 Tell = Callable[[int, int], None]
+MACHINE = "machine code"
 
 
 @once
@@ -138,23 +139,16 @@ def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequ
 
 
 def _spills(code: bytes) -> dict[str, int]:
-    """From the notes that IGC leaves (.ze_info, YAML)."""
     spills: dict[str, int] = {}
     parts = [code]
     if code.startswith(zebin.ARCHIVE):
-        parts = [code[start:end] for _, start, end in zebin.members(code, 0, len(code), "machine code")]
+        parts = [code[start:end] for _, start, end in zebin.members(code, 0, len(code), MACHINE)]
     for part in parts:
-        for name, content in objects.sections(part, "machine code") if part.startswith(objects.ELF) else ():
-            if name == ".ze_info":
-                spills.update(_spilling(content.decode("utf-8", "replace")))
+        for name, content in objects.sections(part, MACHINE) if part.startswith(objects.ELF) else ():
+            if name == notes.SECTION:
+                found = notes.read(content.decode("utf-8", "replace"), MACHINE)
+                spills.update({kernel: facts.spill_size for kernel, facts in found.items() if facts.spill_size})
     return spills
-
-
-def _spilling(notes: str) -> Iterator[tuple[str, int]]:
-    for block in re.split(r"(?m)^\s*- name:\s*", notes)[1:]:
-        size = re.search(r"usage:\s*(?:spill_fill_space|single_space)\s+size:\s*(\d+)", block)
-        if size and int(size[1]):
-            yield block.split("\n", 1)[0].strip("'\" "), int(size[1])
 
 
 def _on_path() -> str | None:

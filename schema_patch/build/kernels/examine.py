@@ -12,18 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from schema_patch.build.driver import disassembly, objects, offline, processes
+from schema_patch.build.driver import disassembly, notes, objects, offline, processes
+from schema_patch.build.driver.notes import Notes
 from schema_patch.elf import targets
 from schema_patch.model import ToolError
 from schema_patch.schemas import cards
 
-from . import assembly, demangle, images, lines, notes, spirv
+from . import assembly, demangle, images, lines, spirv
 from .images import Image
 from .model import Division, Document, Kernel, Resident
-from .notes import Notes
 
 VERSION = 1
-ZE_INFO, OPTIONS = ".ze_info", ".misc.buildOptions"
+OPTIONS = ".misc.buildOptions"
 SPIRV_SECTION = re.compile(r"\.spv(\..*)?")
 
 
@@ -143,9 +143,9 @@ def _kernels(task: Task) -> Iterator[Kernel]:
     elif inner := _within(image):
         module = inner.data
     sections = dict(objects.sections(code, image.where))
-    if ZE_INFO not in sections:
-        raise ToolError(f"expected machine code with notes ({ZE_INFO}), found none", image.where)
-    facts = notes.read(sections[ZE_INFO].decode("utf-8", "replace"), image.where)
+    if notes.SECTION not in sections:
+        raise ToolError(f"expected machine code with notes ({notes.SECTION}), found none", image.where)
+    facts = notes.read(sections[notes.SECTION].decode("utf-8", "replace"), image.where)
     places = lines.read(code)
     divisions = spirv.divisions(module) if module else {}
     for name, text in disassembly.listings(code, device).items():

@@ -9,7 +9,7 @@ using sycl::ext::oneapi::bfloat16;
 
 constexpr int kItems = 64;
 
-struct Pair {
+struct __declspec(align(8)) Pair {  // as icpx takes it everywhere
   float* place;
   int16_t step;
 };

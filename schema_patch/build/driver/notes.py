@@ -8,6 +8,8 @@ import msgspec
 
 from schema_patch.model import ToolError
 
+SECTION = ".ze_info"
+
 
 class Notes(msgspec.Struct, frozen=True):
     """Of one kernel. Sizes in bytes: spills and private memory of a thread, local memory of a group.

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 import msgspec
 
 from esimd_ops.trials import files
-from schema_patch.model import ToolError
 from schema_patch.schemas.cards import Card, find, groups, known
 
 __all__ = ["REGISTERS", "Card", "Kernel", "Launched", "find", "known", "of", "read", "resident"]

@@ -33,9 +33,7 @@ def test_no_room_is_too_large() -> None:
 # Longer for a reason that stands beside them: tables of options, of cases, of messages.
 LONG = {
     "schema_patch/commands/installed.py": {"rewrite"},
-    "esimd_ops/commands/host.py": {"races"},
     "esimd_ops/guard/api.py": {"enable"},
-    "esimd_ops/host/build.py": {"_rules"},
     "esimd_ops/probe/programs.py": {"build"},
     "schema_patch/commands/build.py": {"rebuild"},
     "schema_patch/elf/evidence/run.py": {"_run"},

@@ -232,6 +232,32 @@ def test_debugging_names_the_first_call_that_differs(scratch) -> None:
     assert oplib.outcome(program, "aot_eager") == "right"
 
 
+def test_what_opcheck_sees_and_what_not(scratch) -> None:
+    """What docs/guard.md says of it."""
+    name, library = scratch
+    define(library, "write(Tensor x, Tensor out) -> ()", lambda x, out: (out.copy_(x * 2), None)[1])
+    define(
+        library,
+        "hand(Tensor x, Tensor out) -> Tensor",
+        lambda x, out: out.copy_(x * 2),
+        lambda x, out: torch.empty_like(out),
+    )
+    kept_in(library, 1, "kept")
+    ops, x = getattr(torch.ops, name), torch.arange(4.0)
+
+    def seen(op, *args):
+        found = torch.library.opcheck(op.default, args, test_utils="test_schema", raise_exception=False)
+        return str(found["test_schema"]).partition("\n")[0]
+
+    assert seen(ops.write, x, torch.zeros(4)) == "Argument out is not defined as mutable but was mutated"
+    assert seen(ops.hand, x, torch.zeros(4)) == "Argument out is not defined to alias output but was aliasing"
+    assert seen(ops.write, x, x * 2) == seen(ops.kept, x) == "SUCCESS"
+    schema = "(Tensor x, Tensor(a!) out) -> Tensor"
+    wrapper = torch.library.custom_op(f"{name}::wrapper", ops.hand, mutates_args=("out",), schema=schema)
+    with pytest.raises(RuntimeError, match="alias"):
+        wrapper(x, torch.zeros(4))
+
+
 LOAD = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from functools import cache
+from importlib import metadata
 from multiprocessing import process as processes
 
 from schema_patch.schemas import table as tables
@@ -76,3 +78,11 @@ def inherited() -> str | None:
     """What the parent of this process had guarded, where multiprocessing has started it anew."""
     child = multiprocessing.parent_process() is not None or getattr(processes.current_process(), "_inheriting", False)
     return os.environ.get(INHERITED) if child else None
+
+
+@cache
+def is_entered() -> bool:
+    """Whether `import torch` brings the kit into every process, as its entry point."""
+    known = metadata.entry_points(group="torch.backends")
+    loaded = os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1"
+    return loaded and any(entry.value == "esimd_ops.door:enter" for entry in known)

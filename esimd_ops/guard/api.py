@@ -15,16 +15,19 @@ from typing import Any
 
 from esimd_ops import environment
 from esimd_ops import replace as replacing
+from schema_patch.model import Effect
 from schema_patch.schemas import grammar
 from schema_patch.schemas import table as tables
 from schema_patch.schemas.table import Table
 
 from . import cache_key, eager, late, never, rules
+from . import infer as inference
 from .decide import Action, Decision, GuardError, decide
 from .known import Known, from_text, of_caller, to_text
 
 log = logging.getLogger("esimd_ops.guard")
 _lock = threading.RLock()
+Words = Mapping[tuple[str, str], Effect]  # by namespace and operator
 _known: dict[str, Known] = {}  # by namespace
 _decisions: dict[str, Decision] = {}  # by operator
 _tellers: list[Callable[[str], None]] = []
@@ -92,20 +95,25 @@ def enable(
             _tellers.append(tell)
         _warn_if_compiled()
         if infer:
-            from . import infer as inference
-
             words = {**inference.effects(names, samples or {}, skip=words), **words}
-        known = (table,) if table else environment.operator_tables()
-        for name in names:
-            said = {op: effect for (space, op), effect in words.items() if space == name}
-            _start(name, _known.get(name, Known()).extended(said, known))
-        cache_key.follow(digest)
-        _put_in(replace)  # a name that is none is an error, and the guard is on
-        result = status(names)
-        _check(words, names, result)
+        result = _extend(names, words, (table,) if table else environment.operator_tables(), replace)
         if namespace is not None and tell is None:
             never.expect(result.pending, "guard.enable")
+            _warn_of_children()
         return result
+
+
+def _extend(
+    names: tuple[str, ...], words: Words, known: tuple[Table, ...], replaced: str | Iterable[str] | None
+) -> Guard:
+    for name in names:
+        said = {op: effect for (space, op), effect in words.items() if space == name}
+        _start(name, _known.get(name, Known()).extended(said, known))
+    cache_key.follow(digest)
+    _put_in(replaced)  # a name that is none is an error, and the guard is on
+    result = status(names)
+    _check(words, names, result)
+    return result
 
 
 def _start(namespace: str, known: Known) -> None:
@@ -261,7 +269,7 @@ def _tell(namespace: str, new: list[Decision]) -> None:
             tell(line)
 
 
-def _check(words: Mapping[tuple[str, str], Any], names: tuple[str, ...], result: Guard) -> None:
+def _check(words: Words, names: tuple[str, ...], result: Guard) -> None:
     """Raises GuardError for what was said of operators that are not there, and where nothing is known of any."""
     missing = [f"{space}::{op}" for space, op in words if f"{space}::{op}" not in _decisions]
     if raw := [op for op in missing if _is_raw_function(op)]:
@@ -303,6 +311,16 @@ def _warn_if_compiled() -> None:
         warnings.warn(message + "call torch._dynamo.reset()", stacklevel=3)
 
 
+def _warn_of_children() -> None:
+    if not environment.is_entered():
+        message = (
+            "processes that multiprocessing spawns will not be guarded: `import torch` does not load the kit's entry "
+            "point (an older installation of the kit, or TORCH_DEVICE_BACKEND_AUTOLOAD=0); call "
+            "esimd_ops.door.enter() first thing in them"
+        )
+        warnings.warn(message, stacklevel=3)
+
+
 def _forget_compilations() -> None:
     """What `_warn_if_compiled` counts; the graphs themselves are gone."""
     dynamo = sys.modules.get("torch._dynamo.utils")
@@ -311,6 +329,6 @@ def _forget_compilations() -> None:
 
 
 never.ask(
-    lambda: status().pending,
+    lambda: [name for name in status().pending if not late.registered(name)],  # some were registered and never reached
     lambda namespace: [d.schema.op for d in status([namespace]).decisions if d.action is not Action.UNKNOWN],
 )

@@ -83,17 +83,18 @@ def built() -> Any:
         return None
 
 
-def calls(op: Callable[..., Any], fates: list[str]) -> Callable[..., Any]:
+def calls(op: torch._ops.OpOverload, fates: list[str]) -> Callable[..., Any]:
     """The twin in Python: calls `op`, and gives what is not dropped of its results."""
+    run = op._op  # what a call of it does, without the call
     if not any(fate != "DROP" for fate in fates):
 
         def call(*args: Any, **kwargs: Any) -> None:
-            op(*args, **kwargs)
+            run(*args, **kwargs)
 
         return call
 
     def call_and_keep(*args: Any, **kwargs: Any) -> Any:
-        result = op(*args, **kwargs)
+        result = run(*args, **kwargs)
         kept = [
             part.clone() if fate == "CLONE" else part
             for part, fate in zip(result if len(fates) > 1 else (result,), fates, strict=True)

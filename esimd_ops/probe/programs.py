@@ -62,73 +62,80 @@ def results(returned: Any) -> list[Tensor]:
     return [returned] if isinstance(returned, Tensor) else []
 
 
-def build(call: ProbedCall) -> dict[str, Program]:
-    """Every program that fits the operator, by name. Each takes the tensors of `call.tensors` in order.
+class Shapes:
+    """Every shape for one operator. Each takes the tensors of `call.tensors` in order.
 
     Buffers are made inside the program, from the poison that the caller passes for them, so that a compiler may reuse
     or forget them as it would in a model.
     """
-    names, written = list(call.tensors), call.written
-    varied = next((n for n, value in call.tensors.items() if n not in written and value.is_floating_point()), None)
 
-    def named(values: tuple[Tensor, ...]) -> tuple[dict[str, Tensor], list[Tensor]]:
-        tensors = dict(zip(names, values, strict=True))
-        tensors.update({name: tensors[name].clone() for name in written})
-        return tensors, [tensors[name] for name in written]
+    def __init__(self, call: ProbedCall) -> None:
+        self._call, self._names, self._written = call, list(call.tensors), call.written
+        read = (name for name in self._names if name not in self._written)
+        self._varied = next((name for name in read if call.tensors[name].is_floating_point()), None)
 
-    def buffer_read(*values: Tensor) -> tuple[Tensor, ...]:
-        tensors, buffers = named(values)
-        call(tensors)
+    def _made(self, values: tuple[Tensor, ...]) -> tuple[dict[str, Tensor], list[Tensor]]:
+        tensors = dict(zip(self._names, values, strict=True))
+        tensors.update({name: tensors[name].clone() for name in self._written})
+        return tensors, [tensors[name] for name in self._written]
+
+    def buffer_read(self, *values: Tensor) -> tuple[Tensor, ...]:
+        tensors, buffers = self._made(values)
+        self._call(tensors)
         return tuple(buffer + 1 for buffer in buffers)
 
-    def return_read(*values: Tensor) -> tuple[Tensor, ...]:
-        tensors, _ = named(values)
-        return tuple(result + 1 for result in results(call(tensors)))
+    def return_read(self, *values: Tensor) -> tuple[Tensor, ...]:
+        tensors, _ = self._made(values)
+        return tuple(result + 1 for result in results(self._call(tensors)))
 
-    def both_read(*values: Tensor) -> tuple[Tensor, ...]:
-        tensors, buffers = named(values)
-        returned = tuple(result * 2 for result in results(call(tensors)))
+    def both_read(self, *values: Tensor) -> tuple[Tensor, ...]:
+        tensors, buffers = self._made(values)
+        returned = tuple(result * 2 for result in results(self._call(tensors)))
         return (*returned, *(buffer + 1 for buffer in buffers))
 
-    def result_kept(*values: Tensor) -> tuple[Tensor, ...]:
+    def result_kept(self, *values: Tensor) -> tuple[Tensor, ...]:
         """Reads the first result before the second call; a compiler that takes it for new may read it after."""
-        tensors, _ = named(values)
-        first = [result * 2 for result in results(call(tensors))]
-        again, _ = named(values)
-        if varied:
-            again[varied] = again[varied] * 0.5
-        second = results(call(again))
+        tensors, _ = self._made(values)
+        first = [result * 2 for result in results(self._call(tensors))]
+        again, _ = self._made(values)
+        if self._varied:
+            again[self._varied] = again[self._varied] * 0.5
+        second = results(self._call(again))
         return tuple(a + b for a, b in zip(first, second, strict=True))
 
-    def buffer_is_a_view(*values: Tensor) -> tuple[Tensor, ...]:
-        tensors, _ = named(values)
-        bases = {name: torch.stack((tensors[name], tensors[name])) for name in written}
+    def buffer_is_a_view(self, *values: Tensor) -> tuple[Tensor, ...]:
+        tensors, _ = self._made(values)
+        bases = {name: torch.stack((tensors[name], tensors[name])) for name in self._written}
         tensors.update({name: base[1] for name, base in bases.items()})
-        call(tensors)
+        self._call(tensors)
         return tuple(base + 1 for base in bases.values())
 
-    def two_calls(*values: Tensor) -> tuple[Tensor, ...]:
-        tensors, buffers = named(values)
-        call(tensors)
+    def two_calls(self, *values: Tensor) -> tuple[Tensor, ...]:
+        tensors, buffers = self._made(values)
+        self._call(tensors)
         first = tuple(buffer + 1 for buffer in buffers)
-        call(tensors)
+        self._call(tensors)
         return (*first, *(buffer + 2 for buffer in buffers))
 
-    def later_in_place(*values: Tensor) -> tuple[Tensor, ...]:
-        tensors, buffers = named(values)
-        call(tensors)
+    def later_in_place(self, *values: Tensor) -> tuple[Tensor, ...]:
+        tensors, buffers = self._made(values)
+        self._call(tensors)
         for buffer in buffers:
             buffer.add_(1)
         return tuple(buffers)
 
+
+def build(call: ProbedCall) -> dict[str, Program]:
+    """Every program that fits the operator, by name."""
+    shapes = Shapes(call)
     programs: dict[str, Program] = {}
-    if written:
-        programs = {"buffer read": buffer_read, "buffer is a view": buffer_is_a_view,
-                    "two calls": two_calls, "later in-place": later_in_place}  # fmt: skip
+    if call.written:
+        programs = {"buffer read": shapes.buffer_read, "buffer is a view": shapes.buffer_is_a_view,
+                    "two calls": shapes.two_calls, "later in-place": shapes.later_in_place}  # fmt: skip
     if call.returns:
-        programs |= {"return read": return_read, "result kept": result_kept}
-    if call.returns and written:
-        programs |= {"both read": both_read}
+        programs |= {"return read": shapes.return_read, "result kept": shapes.result_kept}
+    if call.returns and call.written:
+        programs |= {"both read": shapes.both_read}
     return programs
 
 

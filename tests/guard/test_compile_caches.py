@@ -26,12 +26,12 @@ if sys.argv[2] == "guard":
     torch.compiler.config.cache_key_tag = "mine"
     guard.enable("stale", writes={"op": ["output"]})
     assert torch.compiler.config.cache_key_tag.startswith("mine+")
-def program(x):
-    output = torch.zeros_like(x)
+def program(x, nothing, one):  # products alone, for which Inductor has no C++ to compile
+    output = x @ nothing
     torch.ops.stale.op(x, output)
-    return output + 1
-compiled = torch.compile(program, fullgraph=True)
-print(sum(not torch.equal(compiled(x), program(x)) for x in (torch.randn(64) for _ in range(20))))
+    return output @ one
+compiled, others = torch.compile(program, fullgraph=True), (torch.zeros(8, 8), torch.eye(8))
+print(sum(not torch.equal(compiled(x, *others), program(x, *others)) for x in (torch.randn(8, 8) for _ in range(20))))
 """
 
 
@@ -66,11 +66,6 @@ def test_two_processes_and_one_cache(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main.main(["caches", str(cache), "--purge"]) == 0
     assert f"purged {cache}" in capsys.readouterr().out
     assert list(cache.iterdir()) == []
-    assert wrong_of_20(cache, "fixed") == 0
-
-
-def test_operators_are_found_in_what_a_guarded_process_left(tmp_path: Path) -> None:
-    cache = tmp_path / "inductor"
     assert wrong_of_20(cache, "fixed") == 0
     assert caches.read("Inductor", cache, {"stale"}).operators == ("stale::op",)
     assert caches.read("Inductor", cache, {"other"}).operators == ()

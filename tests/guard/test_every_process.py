@@ -71,12 +71,12 @@ def test_zero_turns_everything_off(entry: Path) -> None:
 
 
 def test_a_misspelt_namespace_is_an_error_at_the_end(entry: Path) -> None:
-    done = run(entry, SCHEMA_KIT_GUARD="everywere", SCHEMA_KIT_TABLE=str(entry / "mine.toml"))
+    done = run(entry, "idle", SCHEMA_KIT_GUARD="everywere", SCHEMA_KIT_TABLE=str(entry / "mine.toml"))
     assert "SCHEMA_KIT_GUARD: no operator of the namespace everywere was ever registered; did you mean everywhere?" in done.stderr  # fmt: skip
     (entry / "typo.toml").write_text(TABLE.replace('"output"]\nw', '"out"]\nw').replace('s = ["output"]', 's = ["out"]').replace('"output"\n', '"out"\n'))  # fmt: skip
-    done = run(entry, SCHEMA_KIT_GUARD="1", SCHEMA_KIT_TABLE=str(entry / "typo.toml"))
+    done = run(entry, "idle", SCHEMA_KIT_GUARD="1", SCHEMA_KIT_TABLE=str(entry / "typo.toml"))
     assert "no operator op of everywhere was ever registered with the arguments of the table" in done.stderr
-    done = run(entry, "misspell")
+    done = run(entry, "misspell", "idle")
     assert (
         "guard.enable: no operator of the namespace everywere was ever registered; did you mean everywhere?"
         in done.stderr

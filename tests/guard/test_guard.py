@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from importlib import metadata
+
 import oplib
 import pytest
 import torch
 
-from esimd_ops import guard
-from esimd_ops.guard import Action, GuardError, late, twins
+from esimd_ops import environment, guard
+from esimd_ops.guard import Action, GuardError, late, never, twins
 from schema_patch.schemas import table
 
 
@@ -23,10 +26,12 @@ def lying(library: torch.library.Library, name: str = "op") -> None:
 
 
 def program(namespace: str, name: str = "op"):
+    """Wrong with any backend where nobody guards the operator: its result is not used, and the call is deleted."""
+
     def run(x: torch.Tensor) -> torch.Tensor:
         output = torch.zeros_like(x)
-        returned = getattr(getattr(torch.ops, namespace), name)(x, output)
-        return returned + output
+        getattr(getattr(torch.ops, namespace), name)(x, output)
+        return output + 1
 
     return run
 
@@ -42,10 +47,25 @@ def test_it_tells_what_it_did_operator_by_operator(guarded: guard.Guard) -> None
     assert "liars::number: unknown: not in the operator table" in str(guarded)
 
 
+@pytest.mark.parametrize("entered", [True, False])
+def test_that_spawned_children_are_left_out_is_told(scratch, monkeypatch, entered: bool) -> None:
+    """As where the kit is on the path and not installed, or torch loads no entry points."""
+    name, library = scratch
+    plain(library)
+    point = metadata.EntryPoint("schema_kit", "esimd_ops.door:enter", "torch.backends")
+    monkeypatch.setattr(environment.metadata, "entry_points", lambda group: [point] if entered else [])
+    environment.is_entered.cache_clear()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        guard.enable(name, writes={"op": "output"}, returns={"op": "output"})
+    environment.is_entered.cache_clear()
+    assert ["spawns will not be guarded" in str(each.message) for each in told].count(True) == (not entered)
+
+
 def test_twice_is_once(guarded: guard.Guard) -> None:
     again = guard.enable(oplib.NAMESPACE, writes=oplib.WRITES, returns=oplib.RETURNS)
     assert again == guarded
-    assert oplib.outcome(oplib.PROGRAMS["plain-buffer_read"], "inductor") == "right"
+    assert oplib.outcome(oplib.PROGRAMS["plain-buffer_read"], "aot_eager") == "right"
 
 
 @pytest.mark.parametrize("built", [True, False], ids=["in C++", "in Python"])
@@ -81,13 +101,13 @@ def test_a_twin_is_in_cpp_where_the_extension_is_built_and_else_in_python(scratc
 def test_disable_takes_it_back(scratch) -> None:
     name, library = scratch
     plain(library)
-    assert oplib.outcome(program(name), "inductor") == "wrong"
+    assert oplib.outcome(program(name), "aot_eager") == "wrong"
     guard.enable(name, writes={"op": ["output"]}, returns={"op": "output"})
-    assert oplib.outcome(program(name), "inductor") == "right"
+    assert oplib.outcome(program(name), "aot_eager") == "right"
     assert guard.disable() == (f"{name}::op",)
-    assert oplib.outcome(program(name), "inductor") == "wrong"
+    assert oplib.outcome(program(name), "aot_eager") == "wrong"
     guard.enable(name, writes={"op": ["output"]}, returns={"op": "output"})
-    assert oplib.outcome(program(name), "inductor") == "right"
+    assert oplib.outcome(program(name), "aot_eager") == "right"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +123,7 @@ def test_whichever_comes_first(scratch, order: str) -> None:
         else:
             getattr(torch.ops, name).op  # noqa: B018  Python binds it, as every framework does before it registers a fake
             lying(library)
-    assert oplib.outcome(program(name), "inductor") == "right"
+    assert oplib.outcome(program(name), "aot_eager") == "right"
     assert guard.status([name]).decisions[0].action is Action.GUARDED
 
 
@@ -113,7 +133,8 @@ def test_pending_is_said(scratch) -> None:
     assert found.pending == (name,)
     assert "they are guarded when they are loaded" in str(found)
     plain(library)
-    assert oplib.outcome(program(name), "inductor") == "right"
+    assert name not in never._pending[0](), "registered, though nobody reached it yet"
+    assert oplib.outcome(program(name), "aot_eager") == "right"
     assert guard.status([name]).pending == ()
 
 
@@ -121,11 +142,11 @@ def test_a_later_operator_of_the_same_library(scratch) -> None:
     name, library = scratch
     plain(library, "first")
     guard.enable(name, writes={"first": ["output"]}, returns={"first": "output"})
-    assert oplib.outcome(program(name, "first"), "inductor") == "right"
+    assert oplib.outcome(program(name, "first"), "aot_eager") == "right"
     plain(library, "second")
     guard.enable(name, writes={"second": ["output"]}, returns={"second": "output"})
-    assert oplib.outcome(program(name, "second"), "inductor") == "right"
-    assert oplib.outcome(program(name, "first"), "inductor") == "right"
+    assert oplib.outcome(program(name, "second"), "aot_eager") == "right"
+    assert oplib.outcome(program(name, "first"), "aot_eager") == "right"
 
 
 def test_a_result_of_which_nothing_is_said_is_refused(scratch) -> None:
@@ -160,7 +181,7 @@ def test_inference(scratch) -> None:
     found = guard.enable(name, infer=True, samples={"op": (x, poison), "kept": (x,), "fresh": (x,)})
     actions = {d.op.split("::")[1]: d.action for d in found.decisions}
     assert actions == {"op": Action.GUARDED, "kept": Action.CLONED, "fresh": Action.NOTHING, "view": Action.UNKNOWN}
-    assert oplib.outcome(program(name), "inductor") == "right"
+    assert oplib.outcome(program(name), "aot_eager") == "right"
     assert poison.isnan().all()  # the caller's sample is left alone
     with pytest.raises(GuardError, match="returns a view of its argument 'x'"):
         guard.enable(name, infer=True, samples={"view": (x,)})
@@ -244,7 +265,7 @@ def test_an_overload(scratch) -> None:
         getattr(torch.ops, name).op.fast(x, output)
         return output + 1
 
-    assert oplib.outcome(run, "inductor") == "right"
+    assert oplib.outcome(run, "aot_eager") == "right"
 
 
 def test_the_table_covers_its_namespaces() -> None:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import matrix
 import pytest
 import torch
+from matrix_operators import WRITES, Operators
 
 from esimd_ops import guard
 
-TRUE = matrix.Operators("true")
-LIARS = {kind: matrix.Operators(kind) for kind in ("lying", "handing")}
+TRUE = Operators("true")
+LIARS = {kind: Operators(kind) for kind in ("lying", "handing")}
 # What torch refuses of true schemas, too: a guard that refused everything would not pass.
 REFUSED = {"conditional", "a_while_loop", "nested_region", "subclass_is_written", "vmapped"}
 
@@ -23,7 +24,7 @@ REFUSED = {"conditional", "a_while_loop", "nested_region", "subclass_is_written"
 @pytest.fixture(scope="module", autouse=True)
 def liars_are_guarded() -> Iterator[None]:
     for ops in LIARS.values():
-        guard.enable(ops.namespace, writes=matrix.WRITES, returns=ops.returns)
+        guard.enable(ops.namespace, writes=WRITES, returns=ops.returns)
     yield
     guard.disable()
     torch._dynamo.reset()

@@ -91,24 +91,27 @@ class Bench:
             settings["PYTHONPATH"] = str(self.kit)
         return self._told(settings, "model.py", steps, *(["withheld"] if kind == "withheld" else []))
 
-    def engine(self) -> dict[str, Any]:
-        """What in_vllm/engine.py told: the kit and in_vllm/served_ops.py are installed, as in a serving image."""
+    def engine(self, kind: str, mode: str) -> dict[str, Any]:
+        """What in_vllm/engine.py told: in_vllm/served_ops.py is installed as in a serving image, and the kit unless bare."""
         served = self.scratch / "served"
-        information = served / "served_ops-1.dist-info"
-        information.mkdir(parents=True)
-        for name in ("served_ops.py", "esimd_fake_ops.py"):
-            shutil.copy(HERE / "in_vllm" / name, served)
-        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: served-ops\nVersion: 1\n")
-        (information / "entry_points.txt").write_text("[vllm.general_plugins]\nserved = served_ops:register\n")
+        if not served.exists():
+            information = served / "served_ops-1.dist-info"
+            information.mkdir(parents=True)
+            for name in ("served_ops.py", "esimd_fake_ops.py"):
+                shutil.copy(HERE / "in_vllm" / name, served)
+            (information / "METADATA").write_text("Metadata-Version: 2.1\nName: served-ops\nVersion: 1\n")
+            (information / "entry_points.txt").write_text("[vllm.general_plugins]\nserved = served_ops:register\n")
         settings = {name: value for name, value in os.environ.items() if name != "CI"} | {
             "PUBLISHED_OPS": str(self.operators),
-            "PYTHONPATH": f"{self.kit}{os.pathsep}{served}",
+            "PYTHONPATH": os.pathsep.join(map(str, [served] if kind == "bare" else [self.kit, served])),
             "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",  # a function is sent to the worker
             "VLLM_CACHE_ROOT": str(self.scratch / "engine"),
+            "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / "engine" / "torch"),
             "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
             "HF_HUB_OFFLINE": "1",
         }
-        return self._told(settings, "engine.py", str(model(self.home)))
+        return self._told(settings, "engine.py", str(model(self.home)), mode)
 
     def _told(self, settings: dict[str, str], program: str, *words: str) -> dict[str, Any]:
         argv = [self.python, HERE / "in_vllm" / program, *words]
@@ -187,16 +190,26 @@ def absent(bench: Bench) -> None:
 
 def served(bench: Bench) -> None:
     """A real engine: its worker is another process, to which nobody brings the guard but vLLM's own plugin loader."""
-    told = bench.engine()
-    worker = told["worker"]
-    bench.expect("engine", "its worker is a process of its own", str(worker["pid"]), worker["pid"] != told["pid"])
-    bench.expect(
-        "engine", "... where two operators are guarded", str(len(worker["guarded"])), len(worker["guarded"]) == 2
+    eager, wrong, right = (
+        bench.engine(*how) for how in (("guarded", "eager"), ("bare", "compiled"), ("guarded", "compiled"))
     )
-    agreed = worker["digest"] is not None and worker["factor"] == worker["digest"]
-    bench.expect("engine", "... and the digest is in vLLM's cache key", str(worker["factor"]), agreed)
-    lines = [line for line in told["log"] if f"pid={worker['pid']}" in line]
-    bench.expect("engine", "... which says so in one line of the log", f"{len(lines)} lines", len(lines) == 1)
+    for mode, told in (("eager", eager), ("served", right)):
+        worker = told["worker"]
+        apart = worker["spawned"] and worker["pid"] != told["pid"]
+        bench.expect(mode, "its worker is a spawned process", str(worker["pid"]), apart)
+        count = len(worker["guarded"])
+        bench.expect(mode, "... where two operators are guarded", str(count), count == 2)
+        agreed = worker["digest"] is not None and worker["factor"] == worker["digest"]
+        bench.expect(mode, "... and the digest is in vLLM's cache key", str(worker["factor"]), agreed)
+        lines = [line for line in told["log"] if f"pid={worker['pid']}" in line]
+        bench.expect(mode, "... which says so in one line of the log", f"{len(lines)} lines", len(lines) == 1)
+    unguarded = "guarded" not in wrong["worker"]
+    same = "the text of eager" if wrong["said"] == eager["said"] else "another text than eager"
+    bench.expect(
+        "served", "a compiled model without the kit: the control", same, unguarded and wrong["said"] != eager["said"]
+    )
+    same = "the text of eager" if right["said"] == eager["said"] else "another text than eager"
+    bench.expect("served", "a compiled model that is guarded", same, right["said"] == eager["said"])
 
 
 def main(home: Path) -> int:

@@ -91,11 +91,10 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: tabl
     result.checked += patches.read(paths)
     result.sources = {place: index.text(place).data for place in {o.location.path for o in operators}} | python.data
     result.errors += [*whole.errors, *python.errors]
-    for file in whole.files:
-        if file.source:
-            result.errors += [ToolError(p.message, p.location) for p in file.source.problems if p.fatal]
-            unmapped = [patch.unmapped(problem, table.load()) for problem in file.source.problems if not problem.fatal]
-            result.findings += filter(None, unmapped)
+    for problem in (problem for source in whole.sources.values() for problem in source.problems):
+        unmapped = None if problem.fatal else patch.unmapped(problem, table.load())
+        result.findings += [unmapped] if unmapped else []
+        result.errors += [ToolError(problem.message, problem.location)] if problem.fatal else []
     return result
 
 
@@ -229,7 +228,7 @@ def unread(whole: tree.Tree, operators: Sequence[ImplementedOperator]) -> list[C
     """Operators that are registered without a schema, and whose function gives none that is sure."""
     known = {operator.location for operator in operators}
     reason = "no schema, and the types of its function are not known here"
-    named = (one for file in whole.files if file.source for one in file.source.unwritten)
+    named = (one for source in whole.sources.values() for one in source.unwritten)
     return [Checked(u.op, u.location, "", Verdict.UNKNOWN, reason) for u in named if u.location not in known]
 
 

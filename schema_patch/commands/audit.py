@@ -65,6 +65,10 @@ def audit(
     if how.form == "text" and how.strict:
         _unknown(result)
     quiet = () if how.strict else (Verdict.NEEDS_GUARD,)
+    unread = sum(finding.code == "SP002" for finding in report.findings if finding not in report.failed)
+    if unread and how.form == "text" and not how.strict:
+        many = "registrations" if unread > 1 else "registration"
+        click.echo(f"{unread} {many} could not be read: --strict lists them", err=True)
     shown = report if how.strict or how.form != "text" else replace(report, findings=report.failed)
     return how.show(shown, f"schema-patch audit {' '.join(paths)}", quiet=quiet)
 

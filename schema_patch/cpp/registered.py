@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from schema_patch.model import Location, Span
 from schema_patch.text.mapped import MappedText
@@ -72,6 +73,26 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """A name that stands for the text of a registration, and that the file does not define."""
+
+    name: str
+    namespace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What other files of a tree have to do with one: the text of constants that they define for it, and the constants
+    with which they register, by namespace."""
+
+    constants: Mapping[str, str] = field(default_factory=dict)
+    registered: Mapping[str, str | None] = field(default_factory=dict)
+
+
+NOWHERE = Elsewhere()
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """What one file registers."""
 
@@ -81,3 +102,4 @@ class Source:
     problems: tuple[Problem, ...] = ()
     inert: tuple[Span, ...] = ()  # comments and pybind11 modules: nothing there registers an operator
     prologue_end: int = 0  # behind the last #include at file scope before anything is registered
+    unclear: tuple[Constant, ...] = ()

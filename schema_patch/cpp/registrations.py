@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -19,8 +19,8 @@ from tree_sitter import Language, Node, Parser
 from schema_patch.model import Location, Span
 from schema_patch.text.mapped import MappedText, Unreadable
 
-from . import literals, objects, regions
-from .registered import Implementation, Problem, Registration, Source, Unwritten
+from . import functions, literals, objects, regions
+from .registered import NOWHERE, Constant, Elsewhere, Implementation, Problem, Registration, Source, Unwritten
 from .texts import Texts, Unclear
 
 BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
@@ -37,13 +37,8 @@ WHOLE = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*)*[,)]", re.DOTALL)  # what stands
 # Jinja is no C++ yet; what it makes is what can be read.
 TEMPLATE = "not read: the file is a template; check what it makes"
 
-# Wrappers whose first argument is the schema or the operator's name, and wrappers around an implementation.
+# Wrappers whose first argument is the schema or the operator's name.
 TEXT_WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
-FUNCTION_WRAPPERS = frozenset({"TORCH_FN", "torch::dispatch", "c10::dispatch", "dispatch", "torch::CppFunction"})
-FUNCTION_NODES = frozenset(
-    {"identifier", "qualified_identifier", "pointer_expression", "template_function", "lambda_expression",
-     "call_expression", "cast_expression", "parenthesized_expression"}
-)  # fmt: skip
 
 
 @dataclass
@@ -53,6 +48,7 @@ class _Found:
     unwritten: list[Unwritten] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     inert: list[Span] = field(default_factory=list)
+    unclear: list[Constant] = field(default_factory=list)
 
 
 def may_register(source: bytes) -> bool:
@@ -63,15 +59,22 @@ def may_register(source: bytes) -> bool:
     return MAY_REGISTER.search(source) is not None
 
 
-def read(source: bytes, path: str) -> Source:
-    """Every registration in a C++ file, in file order."""
-    reader = _Reader(source, path)
+def read(source: bytes, path: str, elsewhere: Elsewhere = NOWHERE) -> Source:
+    """Every registration in a C++ file, in file order; with what other files of its tree have to do with it."""
+    reader = _Reader(source, path, elsewhere)
     reader.read()
     found = reader.found
     return Source(
         tuple(found.registrations), tuple(found.implementations), tuple(found.unwritten), tuple(found.problems),
-        tuple(found.inert), reader.prologue_end(),
+        tuple(found.inert), reader.prologue_end(), tuple(found.unclear),
     )  # fmt: skip
+
+
+def constants(source: bytes, names: Iterable[str]) -> dict[str, str]:
+    """The texts of the constants of these names that a file defines."""
+    reader = _Reader(source, "", NOWHERE)
+    found = {name: reader.constant(name) for name in names}
+    return {name: text.text for name, text in found.items() if text}
 
 
 @cache
@@ -93,9 +96,10 @@ def _blank(source: bytes, start: int, end: int) -> bytes:
 
 
 class _Reader:
-    def __init__(self, source: bytes, path: str) -> None:
+    def __init__(self, source: bytes, path: str, elsewhere: Elsewhere) -> None:
         self.source = source
         self.path = path
+        self.elsewhere = elsewhere
         self.lines = [0] + [m.end() for m in re.finditer(b"\n", source)]
         # tree-sitter knows no line splice with a carriage return; the copy that it sees is of equal length.
         self.clean = source.replace(b"\\\r\n", b" \\\n")
@@ -154,7 +158,20 @@ class _Reader:
             else:
                 self.read_impl(items, found.namespace, "")
         self.read_uses(hidden)
+        for name, namespace in self.elsewhere.registered.items():
+            text = self.constant(name)
+            if text:
+                where = self.location(text.spans[0].start)
+                self.found.registrations.append(Registration(where, "constant", namespace, text))
         self.found.registrations.sort(key=lambda r: (r.location.line, r.location.column))
+
+    def constant(self, name: str) -> MappedText | None:
+        """The text of a constant that this file defines."""
+        try:
+            text = literals.read(self.source, self.texts.named(name))
+            return text if text.spans else None
+        except Unreadable:
+            return None
 
     def read_uses(self, hidden: list[Span]) -> None:
         """Where macros that register something are used."""
@@ -265,17 +282,18 @@ class _Reader:
         return objects.receiver(function, self.source).decode("latin-1")
 
     def read_def(self, items: list[Node], macro: str, namespace: str | None) -> None:
-        text = self.mapped(items)
+        text = self.mapped(items, namespace)
         if text is None:
             return
         where = self.location(items[0].start_byte)
-        function = self.function([n for n in items[1:] if "Tag::" not in self.text(n)])
+        function = functions.named([n for n in items[1:] if "Tag::" not in self.text(n)], self.source)
         if "(" not in text.text:
             own, _, name = text.text.strip().rpartition("::")
             made = self.implementation(name, own or namespace, function) if function else None
             self.found.unwritten.append(Unwritten(where, own or namespace, text, made))
             return
-        self.found.registrations.append(Registration(where, macro, namespace, text))
+        if text.spans:  # else its text stands in another file, and so does the registration
+            self.found.registrations.append(Registration(where, macro, namespace, text))
         if function:
             self.found.implementations.append(self.implementation(text.text.split("(", 1)[0], namespace, function))
 
@@ -291,7 +309,7 @@ class _Reader:
 
     def read_impl(self, items: list[Node], namespace: str | None, key: str) -> None:
         text = self.mapped(items)
-        function = self.function(items[1:])
+        function = functions.named(items[1:], self.source)
         # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
         if items:
             readable = bool(text and function)
@@ -305,44 +323,13 @@ class _Reader:
     def implementation(
         self, op: str, namespace: str | None, node: Node, key: str = "", *, readable: bool = True
     ) -> Implementation:
-        kind = self.kind(node) if readable else "other"
+        kind = functions.kind(node, self.source) if readable else "other"
         own, _, name = op.strip().rpartition("::")
         span = Span(node.start_byte, node.end_byte)
         where = self.location(node.start_byte)
         return Implementation(name, own or namespace, where, span, kind, self.text(node), key)
 
-    def kind(self, node: Node) -> str:
-        """Whether the expression is a constant that names a function, a lambda, or something else."""
-        text = self.text(node)
-        before = self.source[: node.start_byte].rstrip()[-1:]
-        if before not in (b",", b"(") or "DispatchKey" in text:
-            return "other"
-        if node.type == "lambda_expression":
-            return "other" if re.search(r"\)\s*mutable\b", text) else "lambda"
-        if node.type == "call_expression":
-            return "function" if text.startswith("static_cast") else "other"
-        name = re.escape(text.encode("latin-1"))
-        if node.type == "identifier" and re.search(
-            rb"\b" + name + rb"\s*=(?!=)|\w[&*\s]+" + name + rb"\s*;", self.source
-        ):
-            return "other"  # a variable: neither a template argument nor, always, a function
-        return "function"
-
-    def function(self, items: list[Node]) -> Node | None:
-        """The expression that names the implementation: the last argument, out of its wrappers."""
-        if not items or items[-1].type not in FUNCTION_NODES:
-            return None
-        node = items[-1]
-        while node.type == "call_expression":
-            function = node.child_by_field_name("function")
-            arguments = node.child_by_field_name("arguments")
-            inside = [n for n in arguments.named_children if n.type != "comment"] if arguments else []
-            if not function or self.text(function) not in FUNCTION_WRAPPERS or not inside:
-                break
-            node = inside[-1]
-        return node
-
-    def mapped(self, items: list[Node]) -> MappedText | None:
+    def mapped(self, items: list[Node], namespace: str | None = None) -> MappedText | None:
         """The text of a call's first argument; None, and a Problem, where it has none that we can map."""
         node = items[0] if items else None
         while node and node.type == "call_expression":
@@ -360,6 +347,11 @@ class _Reader:
         try:
             return literals.read(self.source, self.pieces(node))
         except Unclear as what:
+            name = self.text(node).rpartition("::")[2] if node.type in ("identifier", "qualified_identifier") else ""
+            if name in self.elsewhere.constants:
+                return MappedText(self.elsewhere.constants[name], ())
+            if name:
+                self.found.unclear.append(Constant(name, namespace))
             found = str(what).strip()[:40]
             message = f"the text is not made of string literals alone: found {found!r}"
         except Unreadable as error:

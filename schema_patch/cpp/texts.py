@@ -55,6 +55,16 @@ class Texts:
         else:
             raise Unclear(self._text(node))
 
+    def named(self, name: str) -> list[Span]:
+        """The literals that a name stands for that this file defines once; none where it is no such name."""
+        found = self._definitions().get(name.encode("latin-1"), [])
+        try:
+            if len(found) != 1:
+                return []
+            return list(self._macro(found[0], name) if isinstance(found[0], Span) else self.of(found[0]))
+        except Unclear:
+            return []
+
     def adjacent(self, at: int) -> Iterator[Span]:
         """The literals that stand side by side from here to the next comma, macros of literals among them, of which the
         parser makes no expression. Raises Unclear."""

@@ -60,7 +60,7 @@ class Defined:
 
 
 def match(
-    sources: Iterable[tuple[str, Source]], extra: Iterable[Implementation] = (), elsewhere: Iterable[Defined] = ()
+    sources: Iterable[Source], extra: Iterable[Implementation] = (), elsewhere: Iterable[Defined] = ()
 ) -> list[ImplementedOperator]:
     """The operators of a tree, behind them those whose schema stands `elsewhere`. A schema that torch would not parse
     is left to `check`."""
@@ -68,7 +68,7 @@ def match(
     bound: dict[str, list[Implementation]] = defaultdict(list)
     for implementation in extra:
         bound[implementation.op].append(implementation)
-    for _, source in sources:
+    for source in sources:
         for implementation in source.implementations:
             bound[implementation.op.strip()].append(implementation)
         defined += [Defined(r.location, r.namespace, r.schema) for r in source.registrations]

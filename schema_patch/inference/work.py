@@ -34,15 +34,14 @@ def operators_of(tree: Tree, index: Index, elsewhere: Iterable[operators.Defined
         for name, definitions in index.macros.items()
         if any(m.parameters and operators.IMPL_MACRO.search(m.body) for _, m in definitions)
     }
-    sources = [(file.index.path, file.source) for file in tree.files if file.source]
     extra = [
         implementation
         for path in (file.index.path for file in tree.files if macros and file.index.registers)
         for implementation in operators.through_macros(index.text(path).data, path, macros)
     ]
-    names = (one for _, source in sources for one in source.unwritten)
+    names = (one for source in tree.sources.values() for one in source.unwritten)
     inferred = unwritten.operators(names, inference_of(index))
-    return [*inferred, *operators.match(sources, extra, elsewhere)]
+    return [*inferred, *operators.match(tree.sources.values(), extra, elsewhere)]
 
 
 def inference_of(index: Index) -> Inference:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
-from schema_patch.cpp import registrations, strays
-from schema_patch.cpp.registered import Implementation, Problem, Registration, Source
+from schema_patch.cpp import registrations, shared, strays
+from schema_patch.cpp.registered import NOWHERE, Elsewhere, Implementation, Problem, Registration, Source
 from schema_patch.model import Checked, Edit, Effect, Finding, Location, Report, Severity, Span, ToolError, Verdict
 from schema_patch.schemas import annotate, grammar, rules
 from schema_patch.schemas.annotate import Returns, TextEdit
@@ -53,6 +53,7 @@ class Unit:
     operators: tuple[JudgedOperator, ...]
     findings: tuple[Finding, ...]
     errors: tuple[ToolError, ...]
+    elsewhere: Elsewhere = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +89,21 @@ class TreePlan:
     left: list[Finding] = field(default_factory=list)  # in Python, to be put right by hand
 
 
-def examine(file: SourceFile, table: Table) -> Unit:
+def examine_all(files: Iterable[SourceFile], table: Table) -> list[Unit]:
+    """The files of one tree: what they register, with constants that stand in others of them."""
+    units = {file.path: examine(file, table) for file in files}
+    sources = {path: unit.source for path, unit in units.items()}
+    for path, elsewhere in shared.find(sources, units, lambda path: units[path].file.data).items():
+        units[path] = examine(units[path].file, table, elsewhere)
+    return list(units.values())
+
+
+def examine(file: SourceFile, table: Table, elsewhere: Elsewhere = NOWHERE) -> Unit:
     """Reads one file's registrations and judges each."""
     texts = strays.find(file.data, table.entries)
-    if not texts and not registrations.may_register(file.data):
+    if not texts and not registrations.may_register(file.data) and elsewhere is NOWHERE:
         return Unit(file, Source(), (), (), ())
-    source = registrations.read(file.data, file.path)
+    source = registrations.read(file.data, file.path, elsewhere)
     operators: list[JudgedOperator] = []
     findings: list[Finding] = []
     for registration in source.registrations:
@@ -124,7 +134,7 @@ def examine(file: SourceFile, table: Table) -> Unit:
         if not any(place.line == where.line for place in known):
             message = "a schema of this operator stands here, but no registration that can be read: edit it by hand"
             findings.append(Finding("SP002", where, op, message))
-    return Unit(file, source, tuple(operators), tuple(findings), tuple(errors))
+    return Unit(file, source, tuple(operators), tuple(findings), tuple(errors), elsewhere)
 
 
 def report(
@@ -254,7 +264,7 @@ def _finish(
         if not made:
             continue
         new = edits.apply(unit.file.data, made)
-        after = examine(SourceFile(path, unit.file.real, new), table)
+        after = examine(SourceFile(path, unit.file.real, new), table, unit.elsewhere)
         try:
             changes = _proved(unit, after, rows)
         except ToolError as error:

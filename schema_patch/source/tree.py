@@ -22,7 +22,7 @@ Progress = Callable[[str], None]
 
 def read(paths: Iterable[str], table: Table, progress: Progress = lambda _: None) -> tuple[list[Unit], list[ToolError]]:
     """Every C++ file at these paths, examined, and what could not be read. A file with two names is read once."""
-    units: list[Unit] = []
+    found: list[files.SourceFile] = []
     errors: list[ToolError] = []
     seen: set[Path] = set()
     for root in paths:
@@ -36,10 +36,10 @@ def read(paths: Iterable[str], table: Table, progress: Progress = lambda _: None
                     continue
                 if file.real not in seen:
                     seen.add(file.real)
-                    units.append(patch.examine(file, table))
+                    found.append(file)
         except ToolError as error:
             errors.append(error)
-    return units, errors
+    return patch.examine_all(found, table), errors
 
 
 def read_python(
@@ -77,7 +77,7 @@ def plan_python(root: str, gone: Collection[VoidedOperator], progress: Progress 
 
 def judge(sources: Mapping[str, bytes], table: Table) -> Report:
     """The verdicts on files that are in memory, by path: what `check` says of a tree that holds them."""
-    units: list[Unit] = []
+    cpp: list[files.SourceFile] = []
     python: dict[Path, files.SourceFile] = {}
     errors: list[ToolError] = []
     for path, data in sorted(sources.items()):
@@ -85,9 +85,10 @@ def judge(sources: Mapping[str, bytes], table: Table) -> Report:
             if files.has_suffix(path, files.PYTHON):
                 python[Path(path)] = files.given(path, Path(path), data, "Python")
             else:
-                units.append(patch.examine(files.given(path, Path(path), data), table))
+                cpp.append(files.given(path, Path(path), data))
         except ToolError as error:
             errors.append(error)
+    units = patch.examine_all(cpp, table)
     gone = patch.gone(units)
     findings = _judge_python(*_concerned(python, gone), gone, errors) if gone else []
     return patch.report(units, errors=errors, python=findings)

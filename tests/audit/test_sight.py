@@ -9,6 +9,8 @@ import pytest
 import trees
 from test_wrong_answers import verdicts
 
+from schema_patch.commands import main
+
 SCALE = "void scale(const at::Tensor& x, at::Tensor& out) { out.copy_(x * 2); }\n"
 DEFINED = 'TORCH_LIBRARY(lib, m) { m.def("scale(Tensor x, Tensor out) -> ()"); }\n'
 FORMS = {
@@ -196,3 +198,41 @@ def test_methods_of_other_objects_register_nothing(tmp_path: Path) -> None:
     code = 'PYBIND11_MODULE(x, m) { m.def("scale(x)", &scale); }\nvoid go(Other& o) { o.def("scale", "f(x) -> y"); o.impl("scale", 1); }'
     (tmp_path / "op.cpp").write_text("#include <torch/library.h>\n" + SCALE + DEFINED + code)
     assert verdicts(tmp_path) == {"scale": "unknown"}
+
+
+HEADERS = {
+    "a pointer": ("const char* const kSchema = TEXT;", "kSchema"),
+    "an array": ("namespace ns { inline constexpr char kSchema[] = TEXT; }", "ns::kSchema"),
+    "a string": ("static const std::string kSchema{TEXT};", "kSchema"),
+    "a macro": ("#define SCALE_SCHEMA TEXT", "SCALE_SCHEMA"),
+    "pieces": ('constexpr auto kSchema = "scale(Tensor x, " /* cut */\n  "Tensor out) -> ()";', "kSchema"),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+@pytest.mark.parametrize("bound", [", &scale", ""])
+def test_a_schema_that_stands_in_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, bound: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    header, word = HEADERS[name]
+    code = tmp_path / "code"
+    code.mkdir()
+    before = header.replace("TEXT", '"scale(Tensor x, Tensor out) -> ()"').encode()
+    (code / "schemas.h").write_bytes(before)
+    block = f"TORCH_LIBRARY(lib, m) {{ m.def({word}{bound}); {'' if bound else 'm.impl(' + chr(34) + 'scale' + chr(34) + ', &scale);'} }}"
+    (code / "op.cpp").write_text('#include "schemas.h"\n' + SCALE + block)
+    assert verdicts(code) == {"scale": "wrong"}
+    assert main.main(["apply", "--infer", str(code)]) == 0
+    assert b"Tensor(a!) out" in (code / "schemas.h").read_bytes()
+    assert verdicts(code) == {"scale": "right"}
+    assert main.main(["revert", str(code)]) == 0
+    assert (code / "schemas.h").read_bytes() == before
+    (code / "more.h").write_bytes(before)  # defined twice: which of them is meant is not known
+    assert verdicts(code) == {}
+
+
+def test_what_could_not_be_read_is_told_in_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "op.cpp").write_text(SCALE + "TORCH_LIBRARY(lib, m) { m.def(made(), &scale); m.def(kSchema); }")
+    main.main(["audit", str(tmp_path)])
+    assert "2 registrations could not be read: --strict lists them" in capsys.readouterr().err

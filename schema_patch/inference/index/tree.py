@@ -9,9 +9,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from schema_patch.cpp import registrations
+from schema_patch.cpp import registrations, shared
+from schema_patch.cpp.registered import Source
 from schema_patch.model import ToolError
 
 from .scan import scan
@@ -27,6 +29,15 @@ class Tree:
 
     files: list[ReadFile] = field(default_factory=list)
     errors: list[ToolError] = field(default_factory=list)  # of files that could not be read, though they may register
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        """What each file registers, by its path, with constants that stand in other files."""
+        found = {file.index.path: file.source for file in self.files if file.source}
+        paths = [file.index.path for file in self.files]
+        for path, elsewhere in shared.find(found, paths, lambda path: Path(path).read_bytes()).items():
+            found[path] = registrations.read(Path(path).read_bytes(), path, elsewhere)
+        return found
 
 
 def processes() -> int:

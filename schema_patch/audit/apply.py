@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from schema_patch.model import Location, ToolError, Verdict
 from schema_patch.python import registrations
+from schema_patch.python.flow import Natives
 from schema_patch.schemas.inferred import Inferred
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection, namespace_of
@@ -20,17 +21,23 @@ from . import python as audit_python
 from .python import PyRow, Writes
 
 
-def plan(root: str, known: Writes, ops: Selection = ALL, bound: Mapping[Location, Inferred] | None = None) -> TreePlan:
+def plan(
+    root: str,
+    known: Writes,
+    ops: Selection = ALL,
+    bound: Mapping[Location, Inferred] | None = None,
+    natives: Natives | None = None,
+) -> TreePlan:
     """The plan for the Python files at a path, for all operators or those of `ops`.
 
     `known`: which arguments the operators that Python calls write, by position; `bound`: what the C++ does of which the
-    schema stands in Python.
+    schema stands in Python; `natives`: what functions of C++ do that Python calls.
     """
     made = TreePlan()
     python = audit_python.gather([root], lambda _: None)
     rows = [
         row
-        for row in audit_python.judge(python, known, bound)
+        for row in audit_python.judge(python, known, bound, natives)
         if ops.takes(row.checked.op, namespace_of(row.operator.name))
     ]
     made.left = [row.finding for row in rows if row.finding and not row.finding.fixable]

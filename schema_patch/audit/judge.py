@@ -15,12 +15,13 @@ from schema_patch.inference import work
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
 from schema_patch.inference.index.store import Store
+from schema_patch.inference.native import NativeFunctions
 from schema_patch.inference.operators import ImplementedOperator
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import annotate, rules, table
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.grammar import Schema
-from schema_patch.schemas.inferred import Answer, Inferred, Kind
+from schema_patch.schemas.inferred import Answer, Inferred, Kind, Native
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.types import Arg
 from schema_patch.source import patch
@@ -57,6 +58,7 @@ class Audit:
     findings: list[Finding] = field(default_factory=list)
     checked: list[Checked] = field(default_factory=list)
     bound: dict[Location, Inferred] = field(default_factory=dict)  # of schemas that stand in Python, what C++ does
+    natives: dict[str, Native | None] = field(default_factory=dict)  # functions of C++ that Python was seen to call
     errors: list[ToolError] = field(default_factory=list)
     sources: dict[str, bytes] = field(default_factory=dict)  # of the files that findings stand in
 
@@ -68,9 +70,10 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: tabl
     found = list(_files(paths, result.errors))
     step.expect(len(found))
     store = Store("\n".join(map(os.path.abspath, paths)), cached)
-    whole = tree.read(found, store, step)
-    index = Index(file.index for file in whole.files)
     python = audit_python.gather(paths, step)
+    called = any(source.operators for source in python.sources)
+    whole = tree.read(found, store, step, called=called)
+    index = Index(file.index for file in whole.files)
     every = work.operators_of(whole, index, audit_python.without_function(python))
     step.expect(len(every))
     inferred = work.again(every, index, whole, store, step)
@@ -84,7 +87,9 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: tabl
         result.checked.append(_checked(row, told))
         result.findings += told
     result.checked += unread(whole, operators)
-    result.python = audit_python.judge(python, writes_of(result.rows), result.bound)
+    natives = NativeFunctions(work.inference_of(index))
+    result.python = audit_python.judge(python, writes_of(result.rows), result.bound, natives)
+    result.natives = natives.known
     result.checked += [row.checked for row in result.python]
     result.findings += [row.finding for row in result.python if row.finding]
     result.findings += audit_python.fakes(python, operators) + audit_python.untold(python)
@@ -285,6 +290,7 @@ class InferredTable(table.Table):
     written: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by C++ operators: for Python that calls them
     unwritten: dict[tuple[str, str, str], str] = field(default_factory=dict)  # schemas by path, operator and function
     bound: dict[Location, Inferred] = field(default_factory=dict)  # what C++ does whose schema stands in Python
+    natives: dict[str, Native | None] = field(default_factory=dict)  # C++ that Python calls by other ways
     left: tuple[Finding, ...] = ()  # of operators of which not all is known that their schema has to say
 
     def schema_of(self, path: str, op: str, function: str) -> str | None:
@@ -327,5 +333,6 @@ def inferred_table(known: table.Table, result: Audit) -> InferredTable:
         writes_of(result.rows),
         unwritten,
         result.bound,
+        result.natives,
         left,
     )

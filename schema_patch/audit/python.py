@@ -14,6 +14,7 @@ from schema_patch.inference.operators import Defined, ImplementedOperator
 from schema_patch.model import Checked, Edit, Finding, Location, Severity, ToolError, Verdict
 from schema_patch.python import edits as pyedits
 from schema_patch.python import flow, registrations
+from schema_patch.python.flow import Natives
 from schema_patch.python.modules import Modules
 from schema_patch.python.registrations import Fake, PyOperator, PySource
 from schema_patch.schemas import annotate
@@ -98,8 +99,11 @@ def untold(python: Python) -> list[Finding]:
     return [Finding("SP002", place, "", message, Severity.WARNING) for place in places]
 
 
-def judge(python: Python, known: Writes, bound: Mapping[Location, Inferred] | None = None) -> list[PyRow]:
-    """The verdict on every operator that Python registers; `bound` is what the C++ does that some of them are."""
+def judge(
+    python: Python, known: Writes, bound: Mapping[Location, Inferred] | None = None, natives: Natives | None = None
+) -> list[PyRow]:
+    """The verdict on every operator that Python registers. `bound`: what the C++ does that some of them are; `natives`:
+    what C++ functions do that are called otherwise."""
     found: list[PyRow] = []
     modules = Modules(python.paths)
     implemented = {op: (source, name) for source in python.sources for op, name in source.implemented.items()}
@@ -112,7 +116,7 @@ def judge(python: Python, known: Writes, bound: Mapping[Location, Inferred] | No
             function = source.decorated.get(operator.location) or home.functions.get(name)
             cpp = (bound or {}).get(operator.location)
             if function is not None:
-                read = flow.read(function, home.path, home.functions, known, modules)
+                read = flow.read(function, home.path, home.functions, known, modules, natives)
                 answers, returns = _as_declared(operator, *read)
             elif cpp is not None:
                 answers, returns = {answer.name: answer for answer in cpp.answers}, cpp.returns

@@ -86,14 +86,14 @@ def plan_python(path: str, known: InferredTable, ops: Selection) -> TreePlan:
     """New bytes for the Python files at a path that register operators and do not declare what these write."""
     from schema_patch.audit import apply
 
-    return apply.plan(path, known.written, ops, known.bound)
+    return apply.plan(path, known.written, ops, known.bound, known.natives)
 
 
 def python_rows(paths: Iterable[str], known: InferredTable, ops: Selection) -> list[PyRow]:
     """The operators that Python files at these paths register, judged as the files stand."""
     from schema_patch.audit import python
 
-    rows = python.judge(python.gather(paths, lambda _: None), known.written, known.bound)
+    rows = python.judge(python.gather(paths, lambda _: None), known.written, known.bound, known.natives)
     return [row for row in rows if ops.takes(row.checked.op, namespace_of(row.operator.name))]
 
 

@@ -78,7 +78,7 @@ class _Flattening:
         return frozenset(found)
 
 
-def _old(root: Root) -> bool:
+def is_old(root: Root) -> bool:
     """Whether a returned value is none that the call made."""
     return isinstance(root, Parameter) or (isinstance(root, Local) and root.kind in (STATIC, MIXED))
 
@@ -100,7 +100,7 @@ def flattened(summary: Summary, parameters: Sequence[str], arguments: Sequence[s
     made.returned = flat.value(summary.returned)
     for values, line in summary.returns:
         if len(values) != returns:  # the parts of a struct: which is which is not known
-            new = not (summary.made or any(_old(root) for v in values for root, _, _ in v))
+            new = not (summary.made or any(is_old(root) for v in values for root, _, _ in v))
             values = (NOTHING if new else at(Local(MIXED, 0)),) * returns
         made.returns.append((tuple(map(flat.value, values)), line))
     made.finish()

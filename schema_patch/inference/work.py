@@ -84,7 +84,7 @@ def names(file: ReadFile) -> Iterator[str]:
     index = file.index
     for items in (index.functions, index.classes, index.macros):
         yield from (item.name for item in items)
-    for pairs in (index.prototypes, index.aliases, index.stubs):
+    for pairs in (index.prototypes, index.aliases, index.stubs, index.bindings):
         yield from (name for name, _ in pairs)
 
 

@@ -10,13 +10,22 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from schema_patch.schemas.inferred import Answer, Kind
+from schema_patch.schemas.inferred import Answer, Kind, Native
 
 from .modules import Module, Modules
 from .values import LIST, MEMORY, NOTHING, Flow, Found, Value, Values, names_of, parameters
 
 REGISTERS = re.compile(r"custom_op|triton_op|\b(?:impl|register\w*)\b")
+
+
+class Natives(Protocol):
+    """Functions that C++ hands to Python, by name."""
+
+    def get(self, name: str, /) -> Native | None: ...
+
+
 Writes = Mapping[str, Sequence[int]]  # operator -> positions of the arguments that it writes
 
 
@@ -26,12 +35,13 @@ def read(
     functions: Mapping[str, ast.FunctionDef],
     known: Writes,
     modules: Modules | None = None,
+    natives: Natives | None = None,
 ) -> tuple[dict[str, Answer], tuple[str, ...]]:
     """What happens to each parameter of a function, and what each returned value is: a parameter, "fresh" or
     "unknown"."""
     modules = modules or Modules()
     module = Module(path, dict(functions), modules.at(path).imports)
-    read = _Flow(modules, known).of(module, function)
+    read = _Flow(modules, known, natives).of(module, function)
     effects, result = read.effects, dict[str, Answer]()
     for name in parameters(function):
         found = sorted(effects.get(name, ()), key=lambda item: item[1:])
@@ -66,9 +76,10 @@ def _returned(values: tuple[Value, ...], position: int) -> str:
 class _Flow(Flow):
     """The functions of a tree, each read once; recursion is cut."""
 
-    def __init__(self, modules: Modules, known: Writes) -> None:
+    def __init__(self, modules: Modules, known: Writes, natives: Natives | None) -> None:
         self.modules = modules
         self.known = known
+        self.natives = natives
         self.done: dict[ast.FunctionDef, Found] = {}
 
     def of(self, module: Module, function: ast.FunctionDef) -> Found:
@@ -81,6 +92,9 @@ class _Flow(Flow):
                 one.effect("unknown", given, function.lineno, f"the body of {function.name} is made by a decorator")
             self.done[function] = one.found
         return self.done[function]
+
+    def native(self, name: str) -> Native | None:
+        return self.natives.get(name) if self.natives is not None else None
 
     def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
         return self.modules.function(module, dotted) if dotted else None

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from schema_patch.schemas.inferred import Kind, Native
+
 from .modules import Module
 
 VIEWS = frozenset(
@@ -56,6 +58,10 @@ class Flow:
     known: Mapping[str, Sequence[int]]
 
     def of(self, module: Module, function: ast.FunctionDef) -> Found:
+        raise NotImplementedError
+
+    def native(self, name: str) -> Native | None:
+        """The function that C++ hands to Python by this name."""
         raise NotImplementedError
 
     def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
@@ -263,12 +269,35 @@ class Values:
             return self.local(name, values, named, line)
         elif found := self.flow.elsewhere(self.module, dotted):
             return self.called(*found, values, named, line)
+        elif native := self.native(node, dotted):
+            return self.bound(native, dotted, values, named, line)
         elif dotted.startswith(NOT_PURE) or (dotted.split(".")[0] not in PURE and not dotted.startswith("tl.")):
             given = frozenset().union(*values, *(value for _, value in named))
             self.effect("unknown", given, line, f"passed to {dotted or 'a call'}")
         else:
             return self.pure(name, node, values, named)
         return NOTHING
+
+    def native(self, node: ast.Call, dotted: str) -> Native | None:
+        """The C++ behind a function of a module that is imported and is no file of the tree."""
+        first = dotted.partition(".")[0]
+        if first in PURE or first not in self.module.imports or any(isinstance(a, ast.Starred) for a in node.args):
+            return None
+        return self.flow.native(dotted.rpartition(".")[2])
+
+    def bound(
+        self, native: Native, dotted: str, values: Sequence[Value], named: Sequence[tuple[str, Value]], line: int
+    ) -> Value:
+        """What a function of C++ does with these arguments."""
+        answers = {answer.name: answer for answer in native.answers}
+        given = [*zip(native.answers, values, strict=False), *((answers.get(name), value) for name, value in named)]
+        for answer, value in given:
+            if answer is not None and answer.kind is Kind.WRITTEN:
+                self.write(value, line)
+            elif answer is None or answer.kind is Kind.UNKNOWN:
+                self.effect("unknown", value, line, f"passed to {dotted}{f' ({answer.reason})' if answer else ''}")
+        every = frozenset().union(*values, *(value for _, value in named))
+        return NOTHING if native.fresh else frozenset((name, MAYBE) for name, _ in every)
 
     def method(self, name: str, base: Value, named: Sequence[tuple[str, Value]], line: int) -> Value:
         """A method of a tensor that was given, or of a list of them."""

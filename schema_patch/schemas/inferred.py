@@ -28,6 +28,14 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Native:
+    """What a C++ function that Python calls does: an answer for each parameter, and whether all it returns is new."""
+
+    answers: tuple[Answer, ...]
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Inferred:
     """What can be said of one operator. `returns` has, for each returned value, the argument handed back, "private
     buffer", "fresh" or "unknown"."""

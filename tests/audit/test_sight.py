@@ -236,3 +236,60 @@ def test_what_could_not_be_read_is_told_in_a_word(tmp_path: Path, capsys: pytest
     (tmp_path / "op.cpp").write_text(SCALE + "TORCH_LIBRARY(lib, m) { m.def(made(), &scale); m.def(kSchema); }")
     main.main(["audit", str(tmp_path)])
     assert "2 registrations could not be read: --strict lists them" in capsys.readouterr().err
+
+
+BOUND = """
+void scale(const at::Tensor& x, at::Tensor out, float by) { out.copy_(x * by); }
+at::Tensor doubled(const at::Tensor& x) { return x * 2; }
+at::Tensor same(at::Tensor x) { return x; }
+void hidden(at::Tensor x) { elsewhere(x); }
+PYBIND11_MODULE(_C, m) {
+  m.def("scale", &scale, "scales", py::arg("x"), py::arg("out"), py::arg("by") = 1.0);
+  m.def("doubled", doubled);
+  m.def("same", &::same); m.def("hidden", &hidden);
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, scale);
+"""
+CALLED = {
+    "_C.scale(x, out, 2.0)": "wrong",
+    "_C.scale(x, out=out)": "wrong",
+    "_C.scale(out, torch.empty_like(x))": "right",
+    "_C.doubled(x)": "right",
+    "_C.hidden(x)": "unknown",
+    "_C.hidden(x.clone())": "right",
+    "_C.scale(*(x, out))": "unknown",
+    "_C.nowhere(out)": "unknown",
+    "return _C.same(x)": "unknown",
+    "_C.same(x).zero_()": "unknown",
+    "return _C.doubled(x)": "right",
+    "tvm.run(x, out, 1.0)": "wrong",
+    "other.scale(x, out)": "unknown",
+}
+
+
+@pytest.mark.parametrize("line", CALLED)
+def test_python_that_calls_what_cpp_hands_to_it(tmp_path: Path, line: str) -> None:
+    (tmp_path / "ext.cpp").write_text(BOUND)
+    returns = "torch.Tensor" if "return" in line else "None"
+    (tmp_path / "ops.py").write_text(
+        "import torch\nimport my_tvm_module as tvm\nfrom . import _C\n\n"
+        "@torch.library.custom_op('lib::op', mutates_args=())\n"
+        f"def op(x: torch.Tensor, out: torch.Tensor) -> {returns}:\n    {line}\n"
+    )
+    assert verdicts(tmp_path) == {"op": CALLED[line]}
+
+
+def test_functions_of_one_name_that_differ(tmp_path: Path) -> None:
+    (tmp_path / "ext.cpp").write_text(BOUND)
+    (tmp_path / "other.cpp").write_text(
+        'static void scale_(const at::Tensor& x, at::Tensor out, float by) {}\nPYBIND11_MODULE(_D, m) { m.def("scale", &scale_); }'
+    )
+    (tmp_path / "ops.py").write_text(
+        "import torch\nfrom . import _C\n\n@torch.library.custom_op('lib::op', mutates_args=())\n"
+        "def op(x: torch.Tensor, out: torch.Tensor) -> None:\n    _C.scale(x, out, 1.0)\n"
+    )
+    assert verdicts(tmp_path) == {"op": "unknown"}
+    (tmp_path / "other.cpp").unlink()
+    assert main.main(["apply", "--infer", str(tmp_path)]) == 0
+    assert "mutates_args=('out',)" in (tmp_path / "ops.py").read_text().replace('"', "'")
+    assert verdicts(tmp_path) == {"op": "right"}

@@ -45,6 +45,7 @@ class Index:
         prototypes: dict[str, list[str]] = defaultdict(list)
         aliases: dict[str, str] = {}
         stubs: dict[str, list[str]] = defaultdict(list)
+        bindings: dict[str, list[tuple[str, str]]] = defaultdict(list)
         macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
         self.by_path: dict[str, tuple[Function, ...]] = {}
         for file in files:
@@ -57,6 +58,8 @@ class Index:
                 prototypes[name].append(parameters)
             for name, target in file.stubs:
                 stubs[name].append(target)
+            for name, target in file.bindings:
+                bindings[name].append((file.path, target))
             for name, target in file.aliases:
                 aliases.setdefault(name, target)
             for macro in file.macros:
@@ -68,6 +71,7 @@ class Index:
         self.prototypes = Definitions(prototypes, self.asked)
         self.aliases = Definitions(aliases, self.asked)
         self.stubs = Definitions(stubs, self.asked)  # the kernels of a dispatch stub
+        self.bindings = Definitions(bindings, self.asked)  # by the name that Python calls: where, and which function
         self.macros = Definitions(macros, self.asked)
 
     @lru_cache(maxsize=2048)  # noqa: B019  lives as long as the process

@@ -34,6 +34,10 @@ NAME_BEFORE = re.compile(
 OPERATOR = re.compile(r"(?<!\w)operator$")
 WORD = "".join(char for char in map(chr, range(256)) if char.isalnum() or char == "_")
 STUB = re.compile(r"\b\w*REGISTER\w*_DISPATCH\w*\s*\(\s*(\w+)\s*,\s*&?\s*([\w:]+)")
+BINDING = re.compile(
+    r'\bdef\s*\(\s*"(\s*)"\s*,\s*&?\s*([\w:]+)|\bTVM_FFI_DLL_EXPORT_TYPED_FUNC\s*\(\s*(\w+)\s*,\s*([\w:]+)'
+)
+BINDS = re.compile(rb"PYBIND11_MODULE|TVM_FFI_DLL_EXPORT")
 LONGEST = 20_000  # characters before the brace of a definition
 GROUPS = 8  # parentheses of a declaration that are looked at, from each end
 NO_NAME = frozenset(
@@ -91,6 +95,7 @@ class FileIndex:
     macros: tuple[Macro, ...] = ()
     registers: bool = False  # it may hold a registration block
     stubs: tuple[tuple[str, str], ...] = ()  # what REGISTER_DISPATCH says: a stub and a kernel of it
+    bindings: tuple[tuple[str, str], ...] = ()  # the name by which Python calls a function, and the function
 
 
 @dataclass
@@ -109,8 +114,14 @@ def scan(source: bytes, path: str) -> FileIndex:
     return FileIndex(
         path, tuple(scanner.functions), tuple(scanner.classes), tuple(scanner.prototypes),
         (*_aliases(text), *((new, old) for old, new in TYPEDEF.findall(text))), macros, b"LIBRARY" in source,
-        tuple(STUB.findall(text)) if "_DISPATCH" in text else (),
+        tuple(STUB.findall(text)) if "_DISPATCH" in text else (), _bindings(text, source),
     )  # fmt: skip
+
+
+def _bindings(text: str, source: bytes) -> tuple[tuple[str, str], ...]:
+    """The functions that a file hands to Python."""
+    found = BINDING.finditer(text) if BINDS.search(source) else ()
+    return tuple((m[3] or source[slice(*m.span(1))].decode("latin-1"), m[2] or m[4]) for m in found)
 
 
 def _aliases(text: str) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from schema_patch.cpp import registrations, shared
 from schema_patch.cpp.registered import Source
 from schema_patch.model import ToolError
 
-from .scan import scan
+from .scan import BINDS, scan
 from .store import ReadFile, Store
 
 LARGEST = 64_000_000  # bytes of a file; what is larger is no source that a compiler takes
@@ -71,8 +71,9 @@ def digest_of(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def read(paths: Sequence[str], store: Store, step: Step = lambda _: None) -> Tree:
-    """Every file, read or remembered; none of them where no file registers anything."""
+def read(paths: Sequence[str], store: Store, step: Step = lambda _: None, *, called: bool = False) -> Tree:
+    """Every file, read or remembered; none of them where no file registers anything. `called`: Python has operators,
+    which may call functions that C++ hands to it."""
     known: dict[str, ReadFile] = {}
     todo: list[str] = []
     any_registers = False
@@ -86,7 +87,7 @@ def read(paths: Sequence[str], store: Store, step: Step = lambda _: None) -> Tre
         kept = store.kept.files.get(path)
         if kept is not None and kept.digest == digest_of(data):
             known[path] = kept
-            any_registers = any_registers or kept.source is not None
+            any_registers = any_registers or kept.source is not None or (called and bool(kept.index.bindings))
             step(path)
             continue
         registers = registrations.may_register(data)
@@ -95,7 +96,7 @@ def read(paths: Sequence[str], store: Store, step: Step = lambda _: None) -> Tre
                 what = f"{len(data)} bytes" if len(data) > LARGEST else "a binary file"
                 errors.append(ToolError(f"expected C++ of at most {LARGEST} bytes, found {what}: not read", path))
             continue
-        any_registers = any_registers or registers
+        any_registers = any_registers or registers or (called and BINDS.search(data) is not None)
         todo.append(path)
     for file in pooled(read_file, todo if any_registers else ()):
         if file is not None:

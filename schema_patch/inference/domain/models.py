@@ -33,77 +33,53 @@ class Aggregate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: str = ""  # what the text of the first element contains
 
 
-class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    names: str
+class Names(frozenset[str]):
+    """Names that stand in one string, with blanks between."""
 
 
-class _Reads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    names: str
-    loads: str
+class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Functions and methods by what they do; models.toml says what each list means."""
+
+    loads: Names
+    reads: Names
+    makes: Names
+    metadata: Names
+    views: Names
+    dense: Names
+    perhaps: Names
+    pointers: Names
+    constant_pointers: Names
+    accessors: Names
+    not_in_place: Names
+    stores: Names
+    atomics: Names
 
 
-class _Methods(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    metadata: str
-    views: str
-    dense: str
-    perhaps: str
-    pointers: str
-    constant_pointers: str
-    accessors: str
-    not_in_place: str
-    stores: str
-    atomics: str
-    writes: dict[str, tuple[int, ...]]
+class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file."""
 
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    writes: dict[str, tuple[int, ...]]
+    named: dict[str, tuple[int, ...]]  # the arguments that functions write, by position
     families: tuple[Family, ...]
-    reads: _Reads
-    makes: _Names
+    names: Lists
     aggregates: tuple[Aggregate, ...]
     aliases: dict[str, tuple[int, ...]]
     accessors: dict[str, int]
     launches: dict[str, Launch]
-    methods: _Methods
+    methods: dict[str, tuple[int, ...]]  # the arguments that methods write
 
-
-class Models:
-    """The file with its lists of names as sets."""
-
-    def __init__(self, file: _File) -> None:
-        self.named = file.writes
-        self.families = [(re.compile(family.pattern), family.writes) for family in file.families]
-        self.loads = frozenset(file.reads.loads.split())
-        self.reads = frozenset(file.reads.names.split()) | self.loads
-        self.makes = frozenset(file.makes.names.split())
-        self.aggregates = file.aggregates
-        self.aliases = file.aliases
-        self.accessor_makers = file.accessors
-        self.launches = file.launches
-        methods = file.methods
-        self.metadata = frozenset(methods.metadata.split())
-        self.views = frozenset(methods.views.split())
-        self.dense = frozenset(methods.dense.split())
-        self.perhaps = frozenset(methods.perhaps.split()) | self.dense
-        self.pointers = frozenset(methods.pointers.split())
-        self.constant_pointers = frozenset(methods.constant_pointers.split())
-        self.accessors = frozenset(methods.accessors.split())
-        self.not_in_place = frozenset(methods.not_in_place.split())
-        self.stores = frozenset(methods.stores.split())
-        self.atomics = frozenset(methods.atomics.split())
-        self.method_writes = methods.writes
-
-    @cache  # noqa: B019  there is one of them
     def writes(self, name: str) -> tuple[int, ...] | None:
         """The arguments that a function of this name writes; None where nothing is known of it."""
-        if name in self.named:
-            return self.named[name]
-        return next((writes for pattern, writes in self.families if pattern.fullmatch(name)), None)
+        return self.named[name] if name in self.named else _family(name)
+
+
+@cache
+def _family(name: str) -> tuple[int, ...] | None:
+    found = (family.writes for family in load().families if re.fullmatch(family.pattern, name))
+    return next(found, None)
 
 
 @cache
 def load() -> Models:
     """The models that ship with the kit."""
     data = (resources.files(__package__) / "models.toml").read_bytes()
-    return Models(msgspec.toml.decode(data, type=_File))
+    return msgspec.toml.decode(data, type=Models, dec_hook=lambda _, text: Names(text.split()))

@@ -72,7 +72,7 @@ class Calls:
         if qualifiers and frame.types.get(qualifiers[-1]):
             qualifiers = tuple(frame.types[qualifiers[-1]].split("::"))
         call = Named(name, qualifiers, function, items, values, node)
-        maker = frame.models.accessor_makers.get(name)
+        maker = frame.models.accessors.get(name)
         if maker is not None and maker < len(values):
             return self.state.select(values[maker], ACCESSOR)
         foreign = bool(qualifiers) and qualifiers[0] in FOREIGN

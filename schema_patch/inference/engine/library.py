@@ -96,7 +96,7 @@ class Library:
         """Which argument an ATen function writes by its name, if any."""
         if name.endswith("_outf"):
             return count - 1
-        writes = name.endswith("_out") or (name.endswith("_") and name not in self.models.not_in_place)
+        writes = name.endswith("_out") or (name.endswith("_") and name not in self.models.names.not_in_place)
         return 0 if writes else None
 
     def positions(self, call: Named) -> tuple[int, ...] | None:
@@ -128,10 +128,11 @@ class Library:
 
     def tensors(self, call: Named) -> Value | None:
         """Functions that make tensors, and those that only read."""
-        if call.name in self.models.makes and (call.functional or not call.qualifiers):
+        if call.name in self.models.names.makes and (call.functional or not call.qualifiers):
             return self.memory.new_tensor(call.values)
-        if call.name in self.models.reads:
-            if call.name in self.models.loads:
+        loads = call.name in self.models.names.loads
+        if loads or call.name in self.models.names.reads:
+            if loads:
                 self.state.read_data(union(call.values))
             return self.lambdas.results_of(union(call.values))
         return None
@@ -142,8 +143,9 @@ class Library:
             return None
         values, models = call.values, self.models
         self.state.read_data(union(values))
-        if call.name in models.views and values:
+        if call.name in models.names.views and values:
             return values[0]
-        if call.name in models.perhaps and values:
-            return self.state.select(values[0], DENSE if call.name in models.dense else PERHAPS)
+        dense = call.name in models.names.dense
+        if values and (dense or call.name in models.names.perhaps):
+            return self.state.select(values[0], DENSE if dense else PERHAPS)
         return self.lambdas.results_of(union(values))

@@ -123,34 +123,34 @@ class Methods:
     def pointers(self, call: Method) -> Value | None:
         """Pointers to the data of a tensor, accessors, and what perhaps is a copy."""
         models, state, name, value = self.models, self.state, call.name, call.value
-        if name in models.constant_pointers or (name in models.pointers and call.const):
+        if name in models.names.constant_pointers or (name in models.names.pointers and call.const):
             return constant(state.select(value, DATA)) | call.local
-        if name in models.pointers:
+        if name in models.names.pointers:
             if name.startswith("mutable_"):  # it says that it writes; where no store is seen, reads do not refute it
                 for origin in value:
                     here = self.frame.here(call.node)
                     state.effect(UNKNOWN, origin, here, "a pointer to write through is taken")
             return state.select(value, DATA) | call.local
-        if name in models.accessors:
+        if name in models.names.accessors:
             return state.select(value, ACCESSOR)
-        if name in models.perhaps:
-            return state.select(value, DENSE if name in models.dense else PERHAPS) | call.local
+        if name in models.names.dense or name in models.names.perhaps:
+            return state.select(value, DENSE if name in models.names.dense else PERHAPS) | call.local
         return None
 
     def stores(self, call: Method) -> Value | None:
         """Methods that store through the object or through a pointer that they are given, and those of containers."""
         models, state, name, node, values = self.models, self.state, call.name, call.node, call.values
         here = self.frame.here(node)
-        if name in models.atomics:
+        if name in models.names.atomics:
             state.store(call.value, NOTHING, here)
-        elif name in models.stores:
+        elif name in models.names.stores:
             pointers = [v for v in values if any(isinstance(o[0], Parameter) for o in v)]
             for pointer in pointers:
                 self.memory.write_through(pointer, node)
             if not pointers and name == "store":
                 state.store(frozenset(o for o in call.value if o[1]), NOTHING, here)
-        elif name in models.method_writes and values:
-            self.memory.write_some(values, set(models.method_writes[name]), node)
+        elif name in models.methods and values:
+            self.memory.write_some(values, set(models.methods[name]), node)
         elif name in GROWING:
             for item in map(either, values):
                 state.store(select(self.evaluator.places(call.base), DEREF), item, here)
@@ -162,7 +162,7 @@ class Methods:
         """`x.add_(y)`, and what gives a tensor other data."""
         name, value = call.name, call.value
         if name.endswith("_") and not name.endswith("__") and call.base.type != "this":
-            if name not in self.models.not_in_place:
+            if name not in self.models.names.not_in_place:
                 self.memory.write_data(value, call.node)
                 self.state.read_data(union(call.values))
             return value
@@ -180,14 +180,14 @@ class Methods:
             return at(root)
         if name in ("at", "front", "back"):
             return value | state.select(call.local, DEREF)
-        if name in models.views:
+        if name in models.names.views:
             return value
         if name == "index" and len(call.items) == 1 and value:
             state.read_data(value)
             return value if all(map(self.basic, arguments(call.items[0]))) else state.select(value, PERHAPS)
         if name == "value_or":
             return value.union(*call.values)
-        if name in models.makes and not self.types.class_of_expression(call.base):
+        if name in models.names.makes and not self.types.class_of_expression(call.base):
             if name == "clone":
                 state.read_data(value)
             return self.memory.new_tensor(call.values)
@@ -205,7 +205,7 @@ class Methods:
         called = frozenset(o for o in called if isinstance(o[0], Callee | Closure))
         if called:  # a field that holds a function
             return self.calling.call_value(called, call.items, values, node)
-        known = name in self.models.reads
+        known = name in self.models.names.reads or name in self.models.names.loads
         if name in ("call", "redispatch") or not self.of_tensor(call):
             found = [] if known else [f for f in self.frame.index.functions.get(name, ()) if f.in_class]
             for origin in value if found else ():
@@ -217,11 +217,11 @@ class Methods:
             if 1 < len(fitting) <= MANY:
                 self.agree(fitting, values, node, name)
                 return NOTHING
-            if not known and name not in self.models.metadata:
+            if not known and name not in self.models.names.metadata:
                 self.memory.lose(value, node)
             if not known:
                 self.calling.escape_all(values, node, f"passed to the method {name}, which is not resolved")
-        if name not in self.models.metadata:
+        if name not in self.models.names.metadata:
             self.state.read_data(value.union(*values))
         self.calling.run_functors(values, node)
         return self.lambdas.results_of(union(values))

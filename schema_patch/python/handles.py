@@ -6,7 +6,6 @@ meant, all are.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -15,6 +14,7 @@ from schema_patch.model import ToolError
 from schema_patch.schemas.gone import VoidedOperator
 
 from .calls import named, parse
+from .modules import Files
 from .names import Names
 
 OPERATORS = "torch.ops"
@@ -26,9 +26,7 @@ class Handles:
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files
-        self._paths: dict[str, list[str]] = {}  # by the last part of the module's name
-        for path in files:
-            self._paths.setdefault((_module(path) or ("",))[-1], []).append(path)
+        self._modules = Files(files)
         self._names: dict[str, Names | None] = {}
         self._known: dict[tuple[str, str], frozenset[str]] = {}
 
@@ -52,16 +50,8 @@ class Handles:
         """
         plain = name.lstrip(".")
         *module, last = plain.split(".")
-        level = len(name) - len(plain)
-        if level:
-            package = os.path.normpath(importer).split(os.sep)
-            module = package[: max(len(package) - level, 0)] + module
-        found: frozenset[str] = frozenset()
-        for path in self._paths.get(module[-1], ()) if module else ():
-            parts = _module(path)
-            if parts == tuple(module) if level else parts[-len(module) :] == tuple(module):
-                found |= self._given(path, last)
-        return found
+        paths = self._modules.named(module, len(name) - len(plain), importer)
+        return frozenset[str]().union(*(self._given(path, last) for path in paths))
 
     def _given(self, path: str, name: str) -> frozenset[str]:
         if (path, name) not in self._known:
@@ -82,9 +72,3 @@ class Handles:
             except ToolError:  # told where that file is looked at for its own sake
                 self._names[path] = None
         return self._names[path]
-
-
-def _module(path: str) -> tuple[str, ...]:
-    """a/b/c.py -> a, b, c; a/b/__init__.py -> a, b."""
-    parts = os.path.normpath(path).removesuffix(".py").split(os.sep)
-    return tuple(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -24,13 +24,29 @@ class Module:
     imports: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
+class Files:
+    """The files of a tree by the names that an import may give them."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths: dict[str, list[str]] = {}  # by the last part of the module's name
+        for path in paths:
+            self._paths.setdefault((_parts(path) or ("",))[-1], []).append(path)
+
+    def named(self, parts: list[str], level: int, importer: str) -> list[str]:
+        """The files that may be this module; `level`: dots in front."""
+        if level:
+            package = os.path.normpath(importer).split(os.sep)
+            parts = package[: max(len(package) - level, 0)] + parts
+        found = self._paths.get(parts[-1], []) if parts else []
+        whole, wanted = bool(level), tuple(parts)
+        return [p for p in found if (_parts(p) if whole else _parts(p)[-len(wanted) :]) == wanted]
+
+
 class Modules:
     """Looks up functions across the files of a tree."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
-        self._paths: dict[str, list[str]] = {}  # by the last part of the module's name
-        for path in paths:
-            self._paths.setdefault((_parts(path) or ("",))[-1], []).append(path)
+        self._files = Files(paths)
         self._known: dict[str, Module] = {}
 
     def at(self, path: str, tree: ast.Module | None = None) -> Module:
@@ -50,26 +66,18 @@ class Modules:
             return None
         level, target = module.imports[first]
         *parts, name = f"{target}.{rest}".strip(".").split(".")
-        for path in self._files(parts, level, module.path):
+        mine = os.path.normpath(module.path).split(os.sep)
+        found = self._files.named(parts, level, module.path)
+        nearest = sorted(found, key=lambda path: (-_shared(mine, os.path.normpath(path).split(os.sep)), path))
+        for path in nearest[:3]:
             other = self.at(path)
             function = other.functions.get(name)
             if function is not None:
                 return other, function
-            found = self.function(other, name, depth + 1)
-            if found:
-                return found
+            through = self.function(other, name, depth + 1)
+            if through:
+                return through
         return None
-
-    def _files(self, parts: list[str], level: int, importer: str) -> list[str]:
-        """The files that may be this module, those nearest to the importer first; `level`: dots in front."""
-        if level:
-            package = list(os.path.normpath(importer).split(os.sep))
-            parts = package[: max(len(package) - level, 0)] + parts
-        if not parts:
-            return []
-        found = [path for path in self._paths.get(parts[-1], ()) if _ends(_parts(path), parts, whole=bool(level))]
-        mine = os.path.normpath(importer).split(os.sep)
-        return sorted(found, key=lambda path: (-_shared(mine, os.path.normpath(path).split(os.sep)), path))[:3]
 
 
 def _note(node: ast.AST, made: Module) -> None:
@@ -97,10 +105,6 @@ def _parts(path: str) -> tuple[str, ...]:
     """a/b/c.py -> a, b, c; a/b/__init__.py -> a, b."""
     parts = os.path.normpath(path).removesuffix(".py").split(os.sep)
     return tuple(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _ends(parts: tuple[str, ...], wanted: list[str], *, whole: bool) -> bool:
-    return parts == tuple(wanted) if whole else parts[-len(wanted) :] == tuple(wanted)
 
 
 def _shared(first: list[str], second: list[str]) -> int:

@@ -18,6 +18,7 @@ from schema_patch.inference.index.store import Store
 from schema_patch.inference.native import NativeFunctions
 from schema_patch.inference.operators import ImplementedOperator
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
+from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate, rules, table
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.grammar import Schema
@@ -243,7 +244,7 @@ def evidence(row: Row) -> str:
     chains = [a for a in row.inferred.answers if a.kind is Kind.WRITTEN and a.name not in declared]
     parts = [
         f"'{a.name}'{f', {a.reason},' if a.chain and a.reason else ''}"
-        + (f" at {' > '.join(f'{path}:{line}' for path, line in a.chain)}" if a.chain else f" {a.reason}")
+        + (f" at {one_line(' > '.join(f'{path}:{line}' for path, line in a.chain))}" if a.chain else f" {a.reason}")
         for a in chains
     ]
     return f": {'; '.join(parts)}" if parts else ""

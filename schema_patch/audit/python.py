@@ -17,6 +17,7 @@ from schema_patch.python import flow, registrations
 from schema_patch.python.flow import Natives
 from schema_patch.python.modules import Modules
 from schema_patch.python.registrations import Fake, PyOperator, PySource
+from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
 from schema_patch.schemas.inferred import Answer, Inferred, Kind
@@ -185,7 +186,7 @@ def _judged(
     aliases, unsure = _undeclared(schema, returns)
     written = [name for name, answer in answers.items() if answer.kind is Kind.WRITTEN]
     missing = [name for name in written if name not in (declares or ())]
-    chains = "; ".join(f"'{n}' at {answers[n].chain[0][0]}:{answers[n].chain[0][1]}" for n in missing)
+    chains = "; ".join(f"'{n}' at {one_line(answers[n].chain[0][0])}:{answers[n].chain[0][1]}" for n in missing)
     if declares is None:
         what = "the schema does not parse" if operator.schema else "mutates_args is not written as a constant"
         message = f"{what}, and it is seen to write {chains}: see by hand that this is declared"

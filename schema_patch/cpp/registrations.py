@@ -74,7 +74,7 @@ def constants(source: bytes, names: Iterable[str]) -> dict[str, str]:
     """The texts of the constants of these names that a file defines."""
     reader = _Reader(source, "", NOWHERE)
     found = {name: reader.constant(name) for name in names}
-    return {name: text.text for name, text in found.items() if text}
+    return {name: text.text for name, text in found.items() if text and "(" in text.text}  # no names alone
 
 
 @cache

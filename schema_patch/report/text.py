@@ -31,7 +31,8 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 def finding_line(finding: Finding) -> str:
     op = f" {finding.op}:" if finding.op else ""
-    return one_line(f"{finding.location}: {finding.severity.value}: {finding.code}{op} {finding.message}")
+    told = f"{one_line(str(finding.location))}: {finding.severity.value}: {finding.code}{op} {finding.message}"
+    return "\n".join(map(one_line, told.split("\n")))  # a message may show the place in a text on lines of its own
 
 
 def one_line(text: str) -> str:
@@ -46,7 +47,7 @@ def page(code: str) -> str:
 
 def error_line(error: ToolError) -> str:
     where = f"{error.where}: " if error.where else ""
-    return one_line(f"{where}error: {error.message}")
+    return "\n".join(map(one_line, f"{one_line(where)}error: {error.message}".split("\n")))
 
 
 def summary(report: Report) -> str:

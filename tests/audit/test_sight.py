@@ -232,6 +232,12 @@ def test_a_schema_that_stands_in_another_file(
     assert verdicts(code) == {}
 
 
+def test_a_name_alone_in_another_file_is_no_schema(tmp_path: Path) -> None:
+    (tmp_path / "names.h").write_text('#define SCALE_NAME "scale"\n')
+    (tmp_path / "op.cpp").write_text(SCALE + "TORCH_LIBRARY(lib, m) { m.def(SCALE_NAME, &scale); }")
+    assert verdicts(tmp_path) == {}
+
+
 def test_what_could_not_be_read_is_told_in_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "op.cpp").write_text(SCALE + "TORCH_LIBRARY(lib, m) { m.def(made(), &scale); m.def(kSchema); }")
     main.main(["audit", str(tmp_path)])

@@ -20,11 +20,14 @@ def text(report: Report) -> str:
 
 
 def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Findings in files that have no lines, each path once."""
+    """A line a finding; in files that have no lines each path stands once, above its own."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(str(finding.location), []).append(finding)
     for path, rows in groups.items():
+        if rows[0].location.line:
+            yield from map(finding_line, rows)
+            continue
         yield f"{one_line(path)}:"
         yield from (f"  {finding_line(finding).removeprefix(one_line(path))[2:]}" for finding in rows)
 

@@ -31,7 +31,8 @@ def main() -> int:
     try:
         compiled = torch.compile(program, fullgraph=True)(x, weight)
     except RuntimeError as error:
-        print("compiled  refused:", *str(error).strip().splitlines()[:2])
+        why = " ".join(str(error).split()).partition("RuntimeError: ")[2] or str(error)
+        print("compiled  refused:", why.partition(": ")[0])
         return 2
     print("compiled ", [round(v, 3) for v in compiled[0, :5].tolist()])
     right = torch.allclose(eager, compiled)

@@ -70,16 +70,7 @@ def check(
         for row in rows
         if row.judgement.code
     ]
-    findings += [
-        Finding("SP216", Location(library.path), "", f"two readers of this file differ in its {what}")
-        for library in libraries
-        for what in library.differences
-    ]
-    findings += [
-        Finding("SP216", Location(library.path), "", f"{ONCE}: lief is not given it", Severity.NOTE)
-        for library in libraries
-        if library.read_once
-    ]
+    findings += [finding for library in libraries for finding in _second_reader(library)]
     findings += _contradictions(rows)
     findings += [finding for library in libraries for finding in _devices(library, wanted)]
     if libraries:
@@ -99,6 +90,14 @@ def check(
                 else:
                     errors.append(ToolError(message, library.path))
     return Report(checked, tuple(findings), tuple(errors))
+
+
+def _second_reader(library: ElfFacts) -> Iterator[Finding]:
+    """What the second reader of a file saw otherwise, or that it was not asked."""
+    for what in library.differences:
+        yield Finding("SP216", Location(library.path), "", f"two readers of this file differ in its {what}")
+    if library.read_once:
+        yield Finding("SP216", Location(library.path), "", f"{ONCE}: lief is not given it", Severity.NOTE)
 
 
 def concerns(found: Unread, table: Table, ours: bool, require: Sequence[str] = ()) -> bool:

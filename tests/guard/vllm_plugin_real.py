@@ -119,7 +119,7 @@ class Bench:
         if done.returncode:
             raise SystemExit(f"{program} {' '.join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         told: dict[str, Any] = json.loads(next(s for s in reversed(done.stdout.splitlines()) if s.startswith("{")))
-        told["log"] = [line for line in (done.stdout + done.stderr).splitlines() if "schema-kit" in line]
+        told["log"] = [line for line in (done.stdout + done.stderr).splitlines() if "schema-kit: " in line]
         return told
 
     def expect(self, mode: str, what: str, found: str, true: bool) -> None:

@@ -13,8 +13,10 @@ float transposed_sum(sycl::sub_group sub_group, int lane, float (&values)[kCount
     const bool upper = lane & half;
 #pragma unroll
     for (int i = 0; i < half; ++i) {
-      const float keep = upper ? values[i + half] : values[i];
-      const float give = upper ? values[i] : values[i + half];
+      // As values: of two elements the compiler would choose the address, and keep all of them in memory.
+      const float low = values[i], high = values[i + half];
+      const float keep = upper ? high : low;
+      const float give = upper ? low : high;
       values[i] = keep + sycl::select_from_group(sub_group, give, lane ^ half);
     }
   }

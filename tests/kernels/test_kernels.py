@@ -173,14 +173,18 @@ def test_loops_are_found_by_their_jumps() -> None:
         mov (16|M0) r1.0<1>:f r2.0<1;1,0>:f {Compacted}
 L8:
         send.ugm (1|M0) r3 r4 null:0 0x0 0x0 {$1} // wr:1+0, rd:4; load.ugm.d32x64t.a64
-L24:
+        send.ugm (16|M0) r6 r4 null:0 0x0 0x0 {$2} // wr:2+0, rd:1; load.ugm.d8u32.a64
+L40:
         add (1|M0) r5.0<1>:q r5.0<0;1,0>:q 1:w
-(W)     jmpi L24
+(W)     jmpi L40
 (W&f0.0) jmpi L8
 """
     listing = assembly.read(text, lambda at: f"a.cpp:{at}")
-    assert [(loop.start, loop.line, loop.size) for loop in listing.loops] == [("L24", "a.cpp:24", 2)]
-    assert [(a.form, a.size, a.block) for a in listing.accesses] == [("load.d32x64t", 256, True)]
+    assert [(loop.start, loop.line, loop.size) for loop in listing.loops] == [("L40", "a.cpp:40", 2)]
+    assert [(a.form, a.size, a.block) for a in listing.accesses] == [
+        ("load.d32x64t", 256, True),
+        ("load.d8u32", 16, False),  # a byte for each of 16 lanes, in a register of 64
+    ]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ def _parse(text: str) -> Iterable[Instruction]:
             word = match["word"].partition(".")[0]
             rest = match["rest"]
             where = re.search(r"\bL(\d+)\b", rest) if word in JUMPS else None
-            yield Instruction(at, _kind(word, rest), int(where[1]) if where else None, _access(word, rest))
+            lanes = int(match.groupdict().get("lanes") or 1)
+            yield Instruction(at, _kind(word, rest), int(where[1]) if where else None, _access(word, rest, lanes))
             at += COMPACTED if "Compacted" in rest else LONGEST
 
 
@@ -83,7 +84,7 @@ def _kind(word: str, rest: str) -> str:
     return "move" if word in ("mov", "movi") else "arithmetic"
 
 
-def _access(word: str, rest: str) -> Access | None:
+def _access(word: str, rest: str, lanes: int) -> Access | None:
     match = MESSAGE.search(rest) if word.startswith("send") else None
     if not match or match["what"].startswith(NOT_MEMORY):
         return None
@@ -93,8 +94,8 @@ def _access(word: str, rest: str) -> Access | None:
     written = WRITTEN.search(rest)
     registers = int(match["read"]) or (int(written[2]) if written else 0)
     size = registers * REGISTER
-    if data and data["turned"]:
-        size = int(data["bits"]) // 8 * int(data["vector"] or 1)
+    if data and "block" not in what:  # a number of 8 or 16 bits takes the place of one of 32 in a register
+        size = int(data["bits"]) // 8 * int(data["vector"] or 1) * (1 if data["turned"] else lanes)
     local = ".slm" in form or ".slm" in word
     shown = f"{what}{'.slm' if local else ''}{data[0] if data else ''}"
     return Access(shown, 1, size, block, local)

@@ -123,7 +123,9 @@ class Before:
 
 def _form(tensor: Tensor) -> tuple[object, ...]:
     """What a resize or a swap of storages changes."""
-    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
+    storage = tensor.untyped_storage()
+    place = (storage._cdata, storage.data_ptr(), storage.nbytes(), tensor.storage_offset())
+    return *place, tensor.shape, tensor.stride()
 
 
 def _size(tensors: list[Tensor]) -> int:

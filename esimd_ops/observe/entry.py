@@ -108,6 +108,13 @@ class Entry:
             self._placed.append(instead)
 
 
+def hide_from_dynamo(function: Any) -> None:
+    """torch.compile tries to compile what a frame calls that it does not compile: not this, nor what this calls."""
+    dynamo: Any = torch._C._dynamo.eval_frame
+    skip = dynamo._FrameAction.SKIP
+    dynamo.set_code_exec_strategy(function.__code__, dynamo._FrameExecStrategy(skip, skip))
+
+
 def bound() -> Iterator[Callee]:
     """Every packet that Python has used, and its overloads."""
     for space in list(vars(torch.ops).values()):

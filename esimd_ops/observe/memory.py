@@ -42,6 +42,7 @@ class Region:
         self._storages = [(storage, storage.data_ptr(), storage.nbytes()) for storage in storages]
         self._homes = {storage._cdata for storage in storages}
         self._device = storages[0].device
+        self._window = (0, -(-self.size // self.unit))
         self._before = self._taken()
 
     def holds(self, tensor: Tensor) -> bool:
@@ -49,33 +50,43 @@ class Region:
         return tensor.untyped_storage()._cdata in self._homes
 
     def changed(self) -> Tensor | None:
-        """A bool for each unit of the region, on its device; None where nothing changed."""
+        """A bool for each unit from the first that changed to the last, on the region's device; None where none did.
+
+        Of a storage that was resized nothing can be compared; its tensors have another form.
+        """
         if any((storage.data_ptr(), storage.nbytes()) != (at, size) for storage, at, size in self._storages):
-            return torch.ones(self._units, dtype=torch.bool, device=self._device)  # resized: another memory
+            return None
         if isinstance(self._before, bytes):
             if not _compare(self.start, self._before, self.size):
                 return None
-            return self._bytes() != torch.frombuffer(bytearray(self._before), dtype=torch.uint8)
-        differs = self._taken() != self._before
-        assert isinstance(differs, Tensor)
-        return differs if bool(differs.any()) else None
+            old, new = torch.frombuffer(bytearray(self._before), dtype=torch.uint8), self._bytes()
+        elif self.unit == 1:
+            old, new = self._before, self._bytes()
+        else:
+            taken = self._taken()
+            assert isinstance(taken, Tensor)
+            old, new = self._before, taken
+        places = _places(old, new)
+        if places is None:
+            return None
+        self._window = places
+        return old[slice(*places)] != new[slice(*places)]
 
     def cover(self, tensors: Iterable[Tensor]) -> Tensor:
-        """The units that elements of these tensors lie in."""
-        covered = torch.zeros(self._units, dtype=torch.bool, device=self._device)
+        """The units that elements of these tensors lie in, of those that `changed` gave."""
+        lo, hi = self._window
+        covered = torch.zeros(hi - lo, dtype=torch.bool, device=self._device)
         for tensor in tensors:
-            first, end = extent(tensor)
+            first, end = (place - self.start for place in extent(tensor))
             if self.unit == 1 and not tensor.is_contiguous():
                 width = tensor.element_size()
+                whole = torch.zeros(self.size, dtype=torch.bool, device=self._device)
                 strides = (*(step * width for step in tensor.stride()), 1)
-                covered.as_strided((*tensor.shape, width), strides, first - self.start).fill_(True)
+                whole.as_strided((*tensor.shape, width), strides, first).fill_(True)
+                covered |= whole[lo:hi]
             else:
-                covered[(first - self.start) // self.unit : -(-(end - self.start) // self.unit)] = True
+                covered[max(0, first // self.unit - lo) : max(0, -(-end // self.unit) - lo)] = True
         return covered
-
-    @property
-    def _units(self) -> int:
-        return -(-self.size // self.unit)
 
     def _bytes(self) -> Tensor:
         if self._device.type == "cpu":
@@ -121,6 +132,18 @@ def regions(storages: Iterable[torch.UntypedStorage]) -> list[Region]:
     return found
 
 
+def _places(old: Tensor, new: Tensor) -> tuple[int, int] | None:
+    """From where to where two rows of equal length differ; bytes are compared eight at a time."""
+    width = 8 if old.dtype == torch.uint8 and old.numel() >= 8 else 1
+    whole = old.numel() // width * width
+    a, b = (each[:whole].view(torch.int64) if width == 8 else each for each in (old, new))
+    found = (a != b).nonzero().flatten()
+    at_end = bool((old[whole:] != new[whole:]).any())
+    if not len(found):
+        return (whole, old.numel()) if at_end else None
+    return int(found[0]) * width, old.numel() if at_end else (int(found[-1]) + 1) * width
+
+
 def extent(tensor: Tensor) -> tuple[int, int]:
     """Where its first element begins and its last one ends, in bytes; equal where it has none."""
     first = tensor.data_ptr()
@@ -140,6 +163,7 @@ def overlap(one: Tensor, other: Tensor) -> bool:
         return True
     room = Region.__new__(Region)
     room.start, room.size, room.unit, room._device = min(a, c), max(b, d) - min(a, c), 1, torch.device("cpu")
+    room._window = (0, room.size)
     return bool((room.cover([one]) & room.cover([other])).any())
 
 

@@ -60,6 +60,7 @@ class Session:
         self._written = 0.0
 
     def start(self) -> None:
+        entry.hide_from_dynamo(_Observed.__call__)
         self._entry.open()
 
     def stop(self) -> None:

@@ -129,3 +129,13 @@ def test_a_result_that_lives_is_known_by_any_view_of_its_memory() -> None:
     found = results.earlier(view, results.now())
     assert found is not None
     assert found.op == "op"
+
+
+def test_an_argument_that_grows_is_written_whatever_lies_where_it_was() -> None:
+    out, view = torch.zeros(4), torch.zeros(4)
+    other = view[1:]
+    before, seen = Before({"out": out, "view": view, "other": other}, Results(), 0, {0}), Operator("")
+    out.resize_(1000)
+    view.untyped_storage().resize_(8000)
+    before.compare(frozenset({"out"}), seen, Where("here:1", "", 1))
+    assert seen.writes.keys() == {"out", "view", "other"}

@@ -111,3 +111,28 @@ def test_torchscript_takes_an_observed_operator(operators: object) -> None:
         assert torch.equal(torch.jit.script(program)(torch.ones(3)), torch.full((3,), 2.0))
     finally:
         session.stop()
+
+
+def test_torch_compile_does_not_compile_what_observes(operators: object) -> None:
+    op = torch.ops.observed_honest.out_void
+
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()  # so that the call below is one of a frame that is not compiled
+        out = torch.zeros_like(x)
+        op(x, out)
+        return out
+
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    session = Session(["observed_honest"], Schedule())
+    session.start()
+    try:
+        with torch._dynamo.config.patch(suppress_errors=False):
+            skipped = torch.compiler.disable(inner, recursive=False)
+            found = torch.compile(lambda x: skipped(x) + 1, backend="eager")(torch.ones(6))
+    finally:
+        session.stop()
+    assert torch.equal(found, torch.full((6,), 3.0))
+    assert session.record().operators["observed_honest::out_void"].watched == 1
+    codes = torch._dynamo.utils.counters["frames"]
+    assert codes["ok"] == codes["total"] <= 3, codes

@@ -35,7 +35,6 @@ LONG = {
     "schema_patch/commands/installed.py": {"rewrite"},
     "esimd_ops/guard/api.py": {"enable"},
     "esimd_ops/probe/programs.py": {"build"},
-    "schema_patch/commands/build.py": {"rebuild"},
     "schema_patch/elf/evidence/run.py": {"_run"},
 }
 

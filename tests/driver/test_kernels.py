@@ -133,6 +133,18 @@ def test_a_table_that_does_not_agree_with_the_code_is_refused(kernels: Path) -> 
     assert wrong
 
 
+def test_headers_of_the_command_line_come_after_the_table_of_kernels(tmp_path: Path) -> None:
+    """One that includes SYCL's own, as vllm-xpu-kernels has it: the kernel would be launched by no name."""
+    (tmp_path / "first.h").write_text("#include <sycl/sycl.hpp>\n")
+    (tmp_path / "a.cpp").write_text(
+        "#include <sycl/sycl.hpp>\nint main() {\n  sycl::queue q;\n  int* x = sycl::malloc_shared<int>(1, q);\n"
+        "  q.submit([&](sycl::handler& h) { h.single_task<class kernel>([=] { *x = 5; }); }).wait();\n  return *x;\n}\n"
+    )
+    done = run("-fsycl", "-include", "first.h", "a.cpp", "-o", "a", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert run_on_cpu(tmp_path / "a").returncode == 5
+
+
 def test_dependencies_name_every_file_once(kernels: Path) -> None:
     text = (kernels / "kernels.d").read_text()
     assert text.startswith("kernels.o: ")

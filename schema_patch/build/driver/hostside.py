@@ -66,12 +66,14 @@ def compile_host(
     for name, text in zip(("header.h", "footer.h"), integration.host_headers(*headers), strict=True):
         (work / name).write_text(text, "utf-8", "surrogateescape")
     (work / "payload").write_bytes(payload)
-    # One file, named like the source, as icpx hands it to a host compiler: header, source, footer.
+    # One file, named like the source, as icpx hands it to a host compiler: source and footer.
     whole = work / f"{os.path.basename(source)}.cpp"
-    includes = [work / "header.h", os.path.abspath(source), work / "footer.h"]
+    includes = [os.path.abspath(source), work / "footer.h"]
     lines = [f'#include "{path}"\n' for path in includes]
     whole.write_text("".join(lines) + objects.assembly(str(work / "payload")), "utf-8", "surrogateescape")
     argv = [
+        # Before what the command line includes: SYCL's own headers must not come first.
+        "-include", str(work / "header.h"),
         *_words(plan), *sycl_words(plan, runtime), *_depending(depends), f"-ffile-prefix-map={work}=.",
         # The front end has said what is to be warned of: both sides see the same source.
         "-w", "-c", "-x", "c++", str(whole), "-o", output,

@@ -84,6 +84,7 @@ def survey_and_facts(
         sycl=sycl or policy.load().sycl.major,
         devices=devices,
         where=" ".join(paths),
+        imports=found.imports,
     )
     errors = [*found.errors, *report.errors]
     if devices:

@@ -52,6 +52,12 @@ class Gathered:
         """The judged libraries by their path inside what was asked for."""
         return {key: p.facts for key, p in zip(self.keys, self.libraries, strict=True) if p.judged}
 
+    def place(self, library: Library) -> None:
+        """Notes how a library that was read is called inside its input, and how Python comes to it."""
+        self.keys.append(library.key)
+        if not library.wheel:
+            self.imports[library.path] = judge.Import.of(library.key, len(self.inputs), library.root)
+
     def skip(self, what: str, why: str) -> None:
         self.skipped[what, why] = self.skipped.get((what, why), 0) + 1
 
@@ -173,9 +179,7 @@ def _read(found: Found, gathered: Gathered, work: _Work) -> None:
             if owner and why_not:
                 gathered.skip(str(owner), why_not)
             placed.append(Placed(facts, str(owner) if owner else "", judged=not why_not))
-            gathered.keys.append(library.key)
-            if not library.wheel:
-                gathered.imports[library.path] = judge.Import.of(library.key, len(gathered.inputs), library.root)
+            gathered.place(library)
     complete = isinstance(found, archives.Archive) and found.complete
     gathered.findings += environment.check(
         placed, found.names, found.scripts, installed=found.installed, complete=complete

@@ -90,16 +90,7 @@ def check(
         for row in rows
         if row.judgement.code
     ]
-    findings += [
-        Finding("SP216", Location(library.path), "", f"two readers of this file differ in its {what}")
-        for library in libraries
-        for what in library.differences
-    ]
-    findings += [
-        Finding("SP216", Location(library.path), "", f"{ONCE}: lief is not given it", Severity.NOTE)
-        for library in libraries
-        if library.read_once
-    ]
+    findings += [finding for library in libraries for finding in _readers(library)]
     findings += _contradictions(rows, imports)
     findings += [finding for library in libraries for finding in _devices(library, wanted)]
     if libraries:
@@ -180,6 +171,14 @@ def _bases(kind: Type) -> Iterator[str]:
 
 def _message(row: _Row) -> str:
     return f"{row.judgement.reason}: {' '.join(row.found.text.split())}"
+
+
+def _readers(library: ElfFacts) -> Iterator[Finding]:
+    """What a second reader of the file sees otherwise, and where there is none."""
+    for what in library.differences:
+        yield Finding("SP216", Location(library.path), "", f"two readers of this file differ in its {what}")
+    if library.read_once:
+        yield Finding("SP216", Location(library.path), "", f"{ONCE}: lief is not given it", Severity.NOTE)
 
 
 def _runtime(library: ElfFacts, expected: str) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO
 
@@ -54,7 +54,7 @@ class Library:
     """An ELF file. `path` is what reports call it; `named`: it, or its wheel, was asked for and not met on a walk.
 
     `key`: its path inside what was asked for, the same in two builds. `digest`: what its RECORD says of its content.
-    `file`: where it really is, if not at `path`.
+    `file`: where it really is, if not at `path`. `root`: of the folders that Python looks into, which one this is in.
     """
 
     path: str
@@ -65,6 +65,7 @@ class Library:
     key: str = ""
     digest: str = ""
     file: str = ""
+    root: int = 0
 
 
 @dataclass(slots=True)
@@ -133,8 +134,7 @@ def _walk(root: str) -> Found:
     owners: dict[str, tuple[Owner, str]] = {}
     candidates: dict[str, str] = {}  # each with the folder that Python finds it from
     pending, walked = [root], set[str]()
-    while pending:
-        start = pending.pop(0)
+    for start in pending:  # which grows
         for folder, subfolders, names in _folders(start, walked, found):
             for name in subfolders:
                 if name.endswith(".dist-info"):
@@ -152,15 +152,20 @@ def _walk(root: str) -> Found:
                     candidates |= {path: os.path.dirname(path) for path in more if os.path.isfile(path)}
                     found.unfollowed += [(os.path.join(folder, name), why) for why in unread]
     found.names = {os.path.basename(path) for path in (*candidates, *owners) if os.path.exists(path)}
+    roots = list(dict.fromkeys((*pending, *candidates.values())))
     seen: set[str] = set()
     for path in sorted(candidates, key=lambda path: (os.path.islink(path), path)):  # a link after its file
         real = os.path.realpath(path)
         if real in seen or (os.path.exists(real) and not os.path.isfile(real)):
             continue
         seen.add(real)
+        before = len(found.libraries)
         try:
             owner, digest = owners.get(os.path.normpath(path), (None, ""))
             _take(path, owner, digest, candidates[path], found)
+            found.libraries[before:] = [
+                replace(one, root=roots.index(candidates[path])) for one in found.libraries[before:]
+            ]
         except OSError as error:
             found.errors.append(_unreadable(error))
         except ToolError as error:

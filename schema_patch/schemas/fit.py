@@ -54,20 +54,27 @@ def stripped(schema: Schema) -> str:
 def in_place(text: str, edits: Sequence[TextEdit], end: int | None = None, where: int = ANYWHERE) -> str:
     """The text after some edits, as long as it was and the same from `end` on. Raises NoRoom.
 
-    `where`: which white space may go; that right behind the edits alone, if it is what they LEFT.
+    `where`: which white space may go; that right behind the edits alone, if it is what they LEFT. Where an edit lies
+    behind `end`, what follows from there on becomes a comment.
     """
     end = len(text) if end is None else end
-    late = [edit for edit in edits if edit.end > end]
-    if late:
-        raise NoRoom(sum(len(edit.new) for edit in late))
-    head, behind = annotate.apply(text[:end], edits), _positions(edits)
-    if len(head) < end:
+    tail, behind = text[end:], _positions(edits)
+    if all(edit.end <= end for edit in edits):
+        return _fitted(annotate.apply(text[:end], edits), tail, end, behind, where) + tail
+    if not end or "\n" in tail:
+        raise NoRoom(len(tail) + 1)
+    return _fitted(annotate.apply(text, edits), "", end - 1, behind, where) + f"#{tail}"  # a comment to torch
+
+
+def _fitted(head: str, tail: str, size: int, behind: set[int], where: int) -> str:
+    """What stands before `tail` in so many characters, white space taken out or filled in."""
+    if len(head) < size:
         at = max(behind)
-        head = head[:at] + " " * (end - len(head)) + head[at:]
-    gone = {*islice(_spare(head + text[end:], len(head), behind, where), len(head) - end)}
-    if len(head) - len(gone) > end:
-        raise NoRoom(len(head) - len(gone) - end)
-    return "".join(letter for at, letter in enumerate(head) if at not in gone) + text[end:]
+        head = head[:at] + " " * (size - len(head)) + head[at:]
+    gone = {*islice(_spare(head + tail, len(head), behind, where), len(head) - size)}
+    if len(head) - len(gone) > size:
+        raise NoRoom(len(head) - len(gone) - size)
+    return "".join(letter for at, letter in enumerate(head) if at not in gone)
 
 
 def _positions(edits: Sequence[TextEdit]) -> set[int]:

@@ -23,7 +23,7 @@ from schema_patch.installed.packages import Found, Library
 from schema_patch.installed.placed import Placed
 from schema_patch.model import Finding, Location, Severity, ToolError
 
-from . import environment
+from . import environment, judge
 
 Progress = Callable[[str], None]
 Expect = Callable[[int], None]
@@ -41,6 +41,8 @@ class Gathered:
     skipped: dict[tuple[str, str], int] = field(default_factory=dict)
     unfollowed: list[tuple[str, str]] = field(default_factory=list)
     sources: dict[str, bytes] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    imports: dict[str, judge.Import] = field(default_factory=dict)
 
     @property
     def judged(self) -> list[ElfFacts]:
@@ -49,6 +51,12 @@ class Gathered:
     def by_key(self) -> dict[str, ElfFacts]:
         """The judged libraries by their path inside what was asked for."""
         return {key: p.facts for key, p in zip(self.keys, self.libraries, strict=True) if p.judged}
+
+    def place(self, library: Library) -> None:
+        """Notes how a library that was read is called inside its input, and how Python comes to it."""
+        self.keys.append(library.key)
+        if not library.wheel:
+            self.imports[library.path] = judge.Import.of(library.key, len(self.inputs), library.root)
 
     def skip(self, what: str, why: str) -> None:
         self.skipped[what, why] = self.skipped.get((what, why), 0) + 1
@@ -87,6 +95,7 @@ def gather(
         tuple(space.encode() for space in spaces),
     )
     for path in paths:
+        gathered.inputs.append(path)
         _gather(path, gathered, work)
     return gathered
 
@@ -170,7 +179,7 @@ def _read(found: Found, gathered: Gathered, work: _Work) -> None:
             if owner and why_not:
                 gathered.skip(str(owner), why_not)
             placed.append(Placed(facts, str(owner) if owner else "", judged=not why_not))
-            gathered.keys.append(library.key)
+            gathered.place(library)
     complete = isinstance(found, archives.Archive) and found.complete
     gathered.findings += environment.check(
         placed, found.names, found.scripts, installed=found.installed, complete=complete

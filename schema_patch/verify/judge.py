@@ -7,8 +7,9 @@ packages must agree on (environment.py). Codes, beside those of rules.py:
 from __future__ import annotations
 
 import difflib
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from schema_patch.elf import targets
@@ -45,6 +46,23 @@ class _Row:
         return self.found.schema.namespace or self.found.namespace
 
 
+@dataclass(frozen=True, slots=True)
+class Import:
+    """How Python comes to a library: its module, as a path, and its rank among those of that name."""
+
+    module: str
+    rank: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, key: str, given: int, root: int) -> Import:
+        """`key`: its path in the folder that Python looks into, the `root`-th of what was `given`."""
+        folder, base = os.path.split(key)
+        module, _, suffix = base.partition(".")
+        return cls(
+            os.path.join(folder, module), (given, root, 0 if "cpython" in suffix else 1 if "abi3" in suffix else 2)
+        )
+
+
 def check(
     libraries: Iterable[ElfFacts],
     table: Table,
@@ -53,13 +71,15 @@ def check(
     sycl: str,
     devices: Sequence[str] = (),
     where: str = "",
+    imports: Mapping[str, Import] | None = None,
 ) -> Report:
     """Judges what libraries say of themselves; `where` names them all together. Pure.
 
     `require`: operators that must be there and right. `sycl`: the major version of libsycl.so to expect. `devices`:
     what each library with device code must run on. An operator that the table knows and that cannot be read, as after
-    damage to the file, is in the report's `errors`.
+    damage to the file, is in the report's `errors`. `imports`: by path of a library, for which of two is loaded.
     """
+    imports = imports or {}
     libraries = list(libraries)
     wanted = [(word, targets.wanted(word)) for word in devices]
     rows = [_judged(library.path, found, table) for library in libraries for found in library.schemas]
@@ -71,10 +91,10 @@ def check(
         if row.judgement.code
     ]
     findings += [finding for library in libraries for finding in _second_reader(library)]
-    findings += _contradictions(rows)
+    findings += _contradictions(rows, imports)
     findings += [finding for library in libraries for finding in _devices(library, wanted)]
     if libraries:
-        findings += [finding for name in require for finding in _required(name, rows, len(libraries), where)]
+        findings += [finding for name in require for finding in _required(name, rows, len(libraries), where, imports)]
     checked = tuple(
         Checked(row.op, row.where, row.found.text, row.judgement.verdict, row.judgement.reason) for row in rows
     )
@@ -243,7 +263,18 @@ def _one_off(left: str, right: str) -> bool:
     return len(other) == 1 and other[0].bit_count() == 1
 
 
-def _contradictions(rows: Sequence[_Row]) -> Iterator[Finding]:
+def _loaded(rows: Iterable[_Row], imports: Mapping[str, Import]) -> str:
+    """Which of several copies Python would load, in words; empty where there is one."""
+    found = {row.library: imports.get(row.library) for row in rows}
+    known = {path: one for path, one in found.items() if one}
+    if len(found) < 2:
+        return ""
+    if len(known) < len(found) or len({one.module for one in known.values()}) > 1:
+        return "; which of them is loaded first, what is imported decides"
+    return f"; Python would load {min(known, key=lambda path: known[path].rank)}"
+
+
+def _contradictions(rows: Sequence[_Row], imports: Mapping[str, Import]) -> Iterator[Finding]:
     """A stale copy beside a new one: which of them registers depends on what is loaded first."""
     first: dict[tuple[str, str], _Row] = {}
     for row in rows:
@@ -253,10 +284,13 @@ def _contradictions(rows: Sequence[_Row]) -> Iterator[Finding]:
         if other.found.schema != row.found.schema:
             text = " ".join(other.found.text.split())
             message = f"two schemas of one operator: the other, in {other.library}, is {text}"
+            message += _loaded((other, row), imports)
             yield Finding("SP204", row.where, row.op, message, Severity.WARNING)
 
 
-def _required(name: str, rows: Sequence[_Row], libraries: int, where: str) -> Iterator[Finding]:
+def _required(
+    name: str, rows: Sequence[_Row], libraries: int, where: str, imports: Mapping[str, Import]
+) -> Iterator[Finding]:
     namespace, _, op = name.rpartition("::")
     copies = [row for row in rows if row.op == op and (not namespace or row.namespace in ("", namespace))]
     for row in copies:
@@ -266,7 +300,8 @@ def _required(name: str, rows: Sequence[_Row], libraries: int, where: str) -> It
             )
         verdict = row.judgement.verdict
         if verdict not in GOOD:
-            yield Finding("SP203", row.where, op, f"required to be right, is {verdict.value}: {_message(row)}")
+            message = f"required to be right, is {verdict.value}: {_message(row)}{_loaded(copies, imports)}"
+            yield Finding("SP203", row.where, op, message)
     if not copies:
         message = f"required, but in none of the {libraries} libraries read"
         near = difflib.get_close_matches(op, {row.op for row in rows}, 1)

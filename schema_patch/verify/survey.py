@@ -5,7 +5,7 @@ Knows what is told of it all. Reads with gather.py, judges with verify.py; an sd
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from schema_patch.elf import targets
@@ -76,7 +76,7 @@ def survey_and_facts(
             ToolError(f"Python would look there, and it was not read: {why}", what) for what, why in found.unfollowed
         ]
     if load:
-        _loaded(found, progress or (lambda _: None))
+        _loaded(found, progress)
     report = judge.check(
         found.judged,
         known,
@@ -84,12 +84,9 @@ def survey_and_facts(
         sycl=sycl or policy.load().sycl.major,
         devices=devices,
         where=" ".join(paths),
+        imports=found.imports,
     )
-    errors = [*found.errors, *report.errors]
-    if devices:
-        errors += [error for facts in found.judged for error in judge.unread_devices(facts)]
-        if not any(facts.device.kernels() for facts in found.judged):
-            errors.append(ToolError("expected device code to run on --target, found none", " ".join(paths)))
+    errors = [*found.errors, *report.errors, *(_devices(found, " ".join(paths)) if devices else ())]
     report = replace(
         report,
         findings=(*report.findings, *found.findings),
@@ -99,8 +96,17 @@ def survey_and_facts(
     return _with_sources(report, found.sources, known), found
 
 
-def _loaded(found: Gathered, progress: Progress) -> None:
+def _devices(found: Gathered, where: str) -> Iterator[ToolError]:
+    """What stands in the way of saying that device code runs on a target."""
+    for facts in found.judged:
+        yield from judge.unread_devices(facts)
+    if not any(facts.device.kernels() for facts in found.judged):
+        yield ToolError("expected device code to run on --target, found none", where)
+
+
+def _loaded(found: Gathered, progress: Progress | None) -> None:
     """Puts what torch registers in the place of what was read."""
+    progress = progress or (lambda _: None)
     told = {loaded.facts.path: loaded for loaded in loading.ask(found.judged, progress)}
     for loaded in told.values():
         found.findings += loaded.findings

@@ -127,12 +127,25 @@ def test_no_room_is_said_in_characters(text: str, written: str, found: str | int
         assert fit.annotated(schema, effect) == found
 
 
-def test_what_is_shared_from_a_place_on_stays() -> None:
-    schema = grammar.parse("f(Tensor x, Tensor y, Tensor out) -> Tensor")
-    effect = Effect("f", ("out",), "nothing", "drawn")
-    end = schema.text.index("-> Tensor")
-    new = fit.annotated(schema, effect, end)
-    assert new == "f(Tensor x,Tensor y,Tensor(a!)out)-> Tensor"
-    assert parsed(new).arguments[2].alias_info.is_write
-    with pytest.raises(fit.NoRoom):
-        fit.annotated(schema, effect, schema.text.index("y"))
+SHARED = [
+    ("f(Tensor x, Tensor y, Tensor out) -> Tensor", "-> Tensor", "nothing", "f(Tensor x,Tensor y,Tensor(a!)out)-> Tensor"),
+    ("f(Tensor x, Tensor y, Tensor z, int a, int b, Tensor out, int n) -> Tensor", "Tensor", "out",
+     "f(Tensor x,Tensor y,Tensor z,int a,int b,Tensor!out,int n)->Tensor!#Tensor"),
+    ("f(Tensor x, Tensor y, Tensor out) -> Tensor", "Tensor", "out", None),
+    ("f(Tensor x, Tensor y, Tensor out) -> Tensor", "y, Tensor out) -> Tensor", "nothing", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "tail", "returned", "found"), SHARED)
+def test_what_is_shared_from_a_place_on_stays(text: str, tail: str, returned: str, found: str | None) -> None:
+    schema, effect = grammar.parse(text), Effect("f", ("out",), returned, "drawn")
+    if found is None:
+        with pytest.raises(fit.NoRoom):
+            fit.annotated(schema, effect, text.rindex(tail))
+        return
+    new = fit.annotated(schema, effect, text.rindex(tail))
+    assert new == found
+    assert new.endswith(tail)
+    assert attributes(parsed(new)) == attributes(parsed(text))
+    assert [a.name for a in parsed(new).arguments if a.alias_info] == ["out"]
+    assert rules.judge(grammar.parse(new), effect).verdict is not Verdict.WRONG

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import nobody
 import pytest
-from elf_files import VOID, build
+from elf_files import VOID, WRONG, build
 
+from schema_patch.commands import main
 from schema_patch.installed import packages
 from schema_patch.model import ToolError
 
@@ -192,3 +193,28 @@ def test_nothing_is_unpacked_without_a_limit(tmp_path: Path, library: bytes, mon
         found.scripts[f"{path}/p/x.py"]()
     with pytest.raises(ToolError, match="too large"):
         packages.find(str(wheel(tmp_path / "q.whl", {"q-1.dist-info/RECORD": b"x" * 1001})))
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main.main_verify([*map(str, words), "--require", "esimd_gemv_int4"]) == 1
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_of_two_copies_the_worst_counts_and_the_one_that_python_loads_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stale = build(tmp_path / "old" / "pkg", [WRONG], name="_C.so")
+    fresh = build(tmp_path / "new" / "pkg", [VOID], name="_C.so")
+    old, new = tmp_path / "old", tmp_path / "new"
+    assert "required to be right, is wrong" in told(capsys, old, new)
+    assert f"Python would load {stale}" in told(capsys, old, new)
+    assert f"Python would load {fresh}" in told(capsys, new, old)  # in the order of sys.path, as they are given
+    (new / "more.pth").write_text(f"{old}\n")
+    assert f"Python would load {fresh}" in told(capsys, new)
+    tagged = stale.rename(stale.with_name("_C.cpython-311-x86_64-linux-gnu.so"))
+    both = tagged.rename(fresh.with_name(tagged.name))
+    (new / "more.pth").unlink()
+    assert f"Python would load {both}" in told(capsys, new)  # the tagged name is tried first
+    other = both.rename(both.with_name("_D.so"))
+    assert "which of them is loaded first, what is imported decides" in told(capsys, new)
+    assert other.exists()

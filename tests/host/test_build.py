@@ -107,6 +107,7 @@ SPELLINGS = """
   auto c = v.bit_cast_view<float, 4, 4>().column(1); auto m = v.bit_cast_view<float, 4, 4>().row(2);
   simd<uint32_t, 16> o(0u, 4u); simd<uint16_t, 16> words(1); simd_mask<16> on(1); uint32_t* q = o.storage();
   auto b = block_load<float, 16>(p + o[1]); v = v * v.select<1, 1>(0); v = max<float, 16, float>(v, w);
+  { using namespace sycl; long whole = abs(-3L) + abs(-3); float part = abs(-3.f); v = abs(v); }
   v = exp2<float, 16, float>(v.select<16, 1>(0)); v = rnde<float, 16>(v * 2.0f); float s = v[0], t = v.select<1, 1>(3);
   auto g = gather<uint32_t, 16, 1, uint32_t>(q, o, words); v = gather<float, 16>(p, o, on, v); v = gather(p, o);
   v = gather<float, 16>(p, o.select<16, 1>(0), on, properties{alignment<4>}); auto e = gather<float, 32, 2>(p, o);

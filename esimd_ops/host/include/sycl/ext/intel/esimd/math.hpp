@@ -26,7 +26,7 @@ inline constexpr bool is_float_or_half = std::is_same_v<T, float> || std::is_sam
 }  // namespace detail
 
 // A function of vectors, views and single numbers.
-#define ESIMD_HOST_FUNCTION(NAME, EXPRESSION)                                                                       \
+#define ESIMD_HOST_VECTORS(NAME, EXPRESSION)                                                                       \
   template <class T, int N, class Saturation = saturation_off_tag>                                                  \
   ESIMD_HOST_REGISTERS inline simd<T, N> NAME(simd<T, N> v, Saturation = {}) {                                      \
     static_assert(!std::is_same_v<Saturation, saturation_on_tag>, "esimd host: " #NAME " does not saturate");       \
@@ -40,7 +40,9 @@ inline constexpr bool is_float_or_half = std::is_same_v<T, float> || std::is_sam
   template <class Base, class Region>                                                                               \
   ESIMD_HOST_REGISTERS inline auto NAME(simd_view<Base, Region> v, saturation_off_tag = {}) {                       \
     return NAME(v.read());                                                                                          \
-  }                                                                                                                 \
+  }
+#define ESIMD_HOST_FUNCTION(NAME, EXPRESSION)                                                                       \
+  ESIMD_HOST_VECTORS(NAME, EXPRESSION)                                                                              \
   template <class T, std::enable_if_t<detail::is_element<T>, int> = 0>                                              \
   ESIMD_HOST_REGISTERS inline T NAME(T v, saturation_off_tag = {}) {                                                \
     return NAME(simd<T, 1>(v)).at(0);                                                                               \
@@ -62,8 +64,14 @@ ESIMD_HOST_FUNCTION(rnde, std::nearbyint(x))
 ESIMD_HOST_FUNCTION(floor, std::floor(x))
 ESIMD_HOST_FUNCTION(ceil, std::ceil(x))
 ESIMD_HOST_FUNCTION(trunc, std::trunc(x))
-ESIMD_HOST_FUNCTION(abs, x < 0 ? -x : x)
+ESIMD_HOST_VECTORS(abs, x < 0 ? -x : x)
+using sycl::abs;  // of integers: one function, however a kernel or its host code finds it
+template <class T, std::enable_if_t<detail::is_element<T> && !std::is_integral_v<T>, int> = 0>
+ESIMD_HOST_REGISTERS inline T abs(T v, saturation_off_tag = {}) {
+  return v < 0 ? -v : v;
+}
 #undef ESIMD_HOST_FUNCTION
+#undef ESIMD_HOST_VECTORS
 
 #define ESIMD_HOST_FUNCTION2(NAME, EXPRESSION)                                                                      \
   template <class T, int N, class Saturation = saturation_off_tag>                                                  \

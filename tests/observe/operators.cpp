@@ -95,7 +95,7 @@ void by_a_thread(const Tensor& x, const Tensor& out) { std::thread([&] { twice(x
 std::vector<Tensor> kept_in_list(const Tensor& x) { static Tensor* b = new Tensor(at::empty_like(x)); return {x + 1, b->copy_(x)}; }
 
 // Honest ones.
-void nothing_new(Tensor& x) { float* p = f(x); for (int64_t i = 0; i < x.numel(); i++) p[i] = p[i] + 0.0f; }
+void nothing_new(const Tensor& x) { float* p = f(x); for (int64_t i = 0; i < x.numel(); i++) p[i] = p[i] + 0.0f; }
 
 Tensor scratch(const Tensor& x) {
   static Tensor* work = new Tensor(at::zeros({64}));
@@ -125,75 +125,78 @@ Tensor refuses(const Tensor& x) { TORCH_CHECK(false, "never"); }
 
 Tensor random_like(const Tensor& x) { return at::rand_like(x); }
 
-void random_in_place(Tensor& x) { x.uniform_(); }
+void random_in_place(const Tensor& x) { x.uniform_(); }
 
 Tensor sum_of(const Tensor& a, const Tensor& b) { return a + b; }
 
 }  // namespace
 
+// Kernels of their own below autograd, so that torch's modes see the operators too.
+#define KERNEL(function) torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(function))
+
 TORCH_LIBRARY(observed_liars, m) {
-  m.def("out_void(Tensor x, Tensor out) -> ()", &twice);
-  m.def("out_returned(Tensor x, Tensor out) -> Tensor", &twice_returned);
-  m.def("out_declared_returned_as_new(Tensor x, Tensor(a!) out) -> Tensor", &twice_returned);
-  m.def("partly(Tensor x, Tensor(a!) o0, Tensor o1) -> ()", &two);
-  m.def("the_other(Tensor(a!) x, Tensor out) -> ()", &twice);
-  m.def("in_list(Tensor x, Tensor[] outs) -> ()", &each);
-  m.def("optional(Tensor x, Tensor? out=None) -> Tensor", &perhaps);
-  m.def("keyword(Tensor x, *, Tensor out) -> ()", &twice);
-  m.def("strided(Tensor x, Tensor out) -> ()", &twice);
-  m.def("one_byte(Tensor x) -> ()", &one_byte);
-  m.def("swap_ends(Tensor x) -> ()", &swap_ends);
-  m.def("negate_two(Tensor x) -> ()", &negate_two);
-  m.def("other_nan(Tensor x) -> ()", &bits);
-  m.def("other_zero(Tensor x) -> ()", &bits);
-  m.def("when(Tensor x, bool write) -> ()", &when);
-  m.def("past_the_end(Tensor x, Tensor(a!) out, int where) -> ()", &beside);
-  m.def("before_the_start(Tensor x, Tensor(a!) out, int where) -> ()", &beside);
-  m.def("as_it_is(Tensor x) -> Tensor", &as_it_is);
-  m.def("tail(Tensor x) -> Tensor", &tail);
-  m.def("with_input(Tensor x) -> (Tensor, Tensor)", &with_input);
-  m.def("twins(Tensor x) -> (Tensor, Tensor)", &twins);
-  m.def("kept(Tensor x) -> Tensor", &kept);
-  m.def("ring(Tensor x) -> Tensor", &ring);
-  m.def("kept_blob(Tensor x) -> Tensor", &kept_blob);
-  m.def("kept_second(Tensor x) -> (Tensor, Tensor)", &kept_second);
-  m.def("kept_by_shape(Tensor x) -> Tensor", &kept_by_shape);
-  m.def("kept_in_list(Tensor x) -> Tensor[]", &kept_in_list);
-  m.def("constant(Tensor x) -> Tensor", &constant);
-  m.def("writes_last(Tensor x) -> Tensor", &writes_last);
-  m.def("resized(Tensor x, Tensor out) -> ()", &resized);
-  m.def("other_storage(Tensor x, Tensor out) -> ()", &other_storage);
-  m.def("by_a_thread(Tensor x, Tensor out) -> ()", &by_a_thread);
-  m.def("large(Tensor x) -> ()", &swap_ends);
+  m.def("out_void(Tensor x, Tensor out) -> ()", KERNEL(twice));
+  m.def("out_returned(Tensor x, Tensor out) -> Tensor", KERNEL(twice_returned));
+  m.def("out_declared_returned_as_new(Tensor x, Tensor(a!) out) -> Tensor", KERNEL(twice_returned));
+  m.def("partly(Tensor x, Tensor(a!) o0, Tensor o1) -> ()", KERNEL(two));
+  m.def("the_other(Tensor(a!) x, Tensor out) -> ()", KERNEL(twice));
+  m.def("in_list(Tensor x, Tensor[] outs) -> ()", KERNEL(each));
+  m.def("optional(Tensor x, Tensor? out=None) -> Tensor", KERNEL(perhaps));
+  m.def("keyword(Tensor x, *, Tensor out) -> ()", KERNEL(twice));
+  m.def("strided(Tensor x, Tensor out) -> ()", KERNEL(twice));
+  m.def("one_byte(Tensor x) -> ()", KERNEL(one_byte));
+  m.def("swap_ends(Tensor x) -> ()", KERNEL(swap_ends));
+  m.def("negate_two(Tensor x) -> ()", KERNEL(negate_two));
+  m.def("other_nan(Tensor x) -> ()", KERNEL(bits));
+  m.def("other_zero(Tensor x) -> ()", KERNEL(bits));
+  m.def("when(Tensor x, bool write) -> ()", KERNEL(when));
+  m.def("past_the_end(Tensor x, Tensor(a!) out, int where) -> ()", KERNEL(beside));
+  m.def("before_the_start(Tensor x, Tensor(a!) out, int where) -> ()", KERNEL(beside));
+  m.def("as_it_is(Tensor x) -> Tensor", KERNEL(as_it_is));
+  m.def("tail(Tensor x) -> Tensor", KERNEL(tail));
+  m.def("with_input(Tensor x) -> (Tensor, Tensor)", KERNEL(with_input));
+  m.def("twins(Tensor x) -> (Tensor, Tensor)", KERNEL(twins));
+  m.def("kept(Tensor x) -> Tensor", KERNEL(kept));
+  m.def("ring(Tensor x) -> Tensor", KERNEL(ring));
+  m.def("kept_blob(Tensor x) -> Tensor", KERNEL(kept_blob));
+  m.def("kept_second(Tensor x) -> (Tensor, Tensor)", KERNEL(kept_second));
+  m.def("kept_by_shape(Tensor x) -> Tensor", KERNEL(kept_by_shape));
+  m.def("kept_in_list(Tensor x) -> Tensor[]", KERNEL(kept_in_list));
+  m.def("constant(Tensor x) -> Tensor", KERNEL(constant));
+  m.def("writes_last(Tensor x) -> Tensor", KERNEL(writes_last));
+  m.def("resized(Tensor x, Tensor out) -> ()", KERNEL(resized));
+  m.def("other_storage(Tensor x, Tensor out) -> ()", KERNEL(other_storage));
+  m.def("by_a_thread(Tensor x, Tensor out) -> ()", KERNEL(by_a_thread));
+  m.def("large(Tensor x) -> ()", KERNEL(swap_ends));
 }
 
 TORCH_LIBRARY(observed_honest, m) {
-  m.def("out_void(Tensor x, Tensor(a!) out) -> ()", &twice);
-  m.def("out_returned(Tensor x, Tensor(a!) out) -> Tensor(a!)", &twice_returned);
-  m.def("two(Tensor x, Tensor(a!) o0, Tensor(b!) o1) -> ()", &two);
-  m.def("in_list(Tensor x, Tensor(a!)[] outs) -> ()", &each);
-  m.def("keyword(Tensor x, *, Tensor(a!) out) -> ()", &twice);
-  m.def("gaps(Tensor x, Tensor(a!) out) -> ()", &twice);
-  m.def("part_of_an_arena(Tensor x, Tensor(a!) out) -> ()", &twice);
-  m.def("from_threads(Tensor x, Tensor(a!) out) -> ()", &twice);
-  m.def("nothing_new(Tensor(a!) x) -> ()", [](Tensor x) { nothing_new(x); });
-  m.def("scratch(Tensor x) -> Tensor", &scratch);
-  m.def("frees_and_takes(Tensor x) -> Tensor", &frees_and_takes);
-  m.def("chunks(Tensor x) -> (Tensor, Tensor, Tensor)", &chunks);
-  m.def("declared_view(Tensor(a) x) -> Tensor(a)", &declared_view);
-  m.def("count(Tensor x) -> int", &count);
-  m.def("several(Tensor x) -> Tensor[]", &several);
-  m.def("positive(Tensor x) -> Tensor", &positive);
-  m.def("refuses(Tensor x) -> Tensor", &refuses);
-  m.def("random_like(Tensor x) -> Tensor", &random_like);
-  m.def("random_in_place(Tensor(a!) x) -> ()", [](Tensor x) { random_in_place(x); });
-  m.def("aliased_inputs(Tensor a, Tensor b) -> Tensor", &sum_of);
-  m.def("input_is_output(Tensor x, Tensor(a!) out) -> ()", &twice);
-  m.def("empty(Tensor x, Tensor(a!) out) -> ()", &twice);
-  m.def("resized(Tensor x, Tensor(a!) out) -> ()", &resized);
-  m.def("by_a_thread(Tensor x, Tensor(a!) out) -> ()", &by_a_thread);
-  m.def("expanded(Tensor a, Tensor b) -> Tensor", &sum_of);
-  m.def("holder_writes(Tensor x) -> Tensor", &scratch);
-  m.def("inference(Tensor x) -> Tensor", &frees_and_takes);
-  m.def("large(Tensor a, Tensor b) -> Tensor", &sum_of);
+  m.def("out_void(Tensor x, Tensor(a!) out) -> ()", KERNEL(twice));
+  m.def("out_returned(Tensor x, Tensor(a!) out) -> Tensor(a!)", KERNEL(twice_returned));
+  m.def("two(Tensor x, Tensor(a!) o0, Tensor(b!) o1) -> ()", KERNEL(two));
+  m.def("in_list(Tensor x, Tensor(a!)[] outs) -> ()", KERNEL(each));
+  m.def("keyword(Tensor x, *, Tensor(a!) out) -> ()", KERNEL(twice));
+  m.def("gaps(Tensor x, Tensor(a!) out) -> ()", KERNEL(twice));
+  m.def("part_of_an_arena(Tensor x, Tensor(a!) out) -> ()", KERNEL(twice));
+  m.def("from_threads(Tensor x, Tensor(a!) out) -> ()", KERNEL(twice));
+  m.def("nothing_new(Tensor(a!) x) -> ()", KERNEL(nothing_new));
+  m.def("scratch(Tensor x) -> Tensor", KERNEL(scratch));
+  m.def("frees_and_takes(Tensor x) -> Tensor", KERNEL(frees_and_takes));
+  m.def("chunks(Tensor x) -> (Tensor, Tensor, Tensor)", KERNEL(chunks));
+  m.def("declared_view(Tensor(a) x) -> Tensor(a)", KERNEL(declared_view));
+  m.def("count(Tensor x) -> int", KERNEL(count));
+  m.def("several(Tensor x) -> Tensor[]", KERNEL(several));
+  m.def("positive(Tensor x) -> Tensor", KERNEL(positive));
+  m.def("refuses(Tensor x) -> Tensor", KERNEL(refuses));
+  m.def("random_like(Tensor x) -> Tensor", KERNEL(random_like));
+  m.def("random_in_place(Tensor(a!) x) -> ()", KERNEL(random_in_place));
+  m.def("aliased_inputs(Tensor a, Tensor b) -> Tensor", KERNEL(sum_of));
+  m.def("input_is_output(Tensor x, Tensor(a!) out) -> ()", KERNEL(twice));
+  m.def("empty(Tensor x, Tensor(a!) out) -> ()", KERNEL(twice));
+  m.def("resized(Tensor x, Tensor(a!) out) -> ()", KERNEL(resized));
+  m.def("by_a_thread(Tensor x, Tensor(a!) out) -> ()", KERNEL(by_a_thread));
+  m.def("expanded(Tensor a, Tensor b) -> Tensor", KERNEL(sum_of));
+  m.def("holder_writes(Tensor x) -> Tensor", KERNEL(scratch));
+  m.def("inference(Tensor x) -> Tensor", KERNEL(frees_and_takes));
+  m.def("large(Tensor a, Tensor b) -> Tensor", KERNEL(sum_of));
 }

@@ -1,7 +1,8 @@
 """The Dockerfile's shell steps, run outside Docker: in a scratch root, with stand-ins for what only the images have.
 
 Real: doctor, rebuild, verify-schemas, and bash as the Dockerfile's SHELL starts it. Stand-ins: apt-get, pip's network,
-icpx and ocloc with what real ones print, a torch with XPU, and a tree that packages a library without compiling one.
+icpx and ocloc with what real ones print, a torch with XPU, and a tree that packages a library without compiling one; torch
+registers what it says.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from device_files import library, spirv
 from elf_files import registering
@@ -33,6 +35,7 @@ from .test_toolchain import XPU
 ROOT = Path(__file__).resolve().parents[2]
 PATIENT = ROOT / "examples/as_shipped"
 TEXT = (ROOT / "Dockerfile").read_text()
+LINKED = ("-Wl,--no-as-needed", f"-L{Path(torch.__file__).parent}/lib", "-ltorch_cpu")
 FOLDERS = re.compile(r"(?<![\w.}~])/(?=(?:kit|out|ops|opt|tmp|var)\b)")
 
 
@@ -98,7 +101,7 @@ class Scratch:
         (package / "__init__.py").touch()
         texts = packaged or patched_schemas(self.root / "patched")
         more = registered(texts)
-        built = library(self.root / "library", [spirv(["_ZTS6kernel"])], name="ops.so", more=more)
+        built = library(self.root / "library", [spirv(["_ZTS6kernel"])], name="ops.so", more=more, flags=LINKED)
         shutil.copy(built, ops / "kept.bin")
         (ops / "setup.py").write_text(
             "import shutil\nfrom setuptools import setup\nshutil.copy('kept.bin', 'custom_esimd_kernels_vllm/ops.so')\n"

@@ -9,6 +9,7 @@ the checks of higher-order operators) the operator shows its true one meanwhile.
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -209,12 +210,18 @@ def _say(decision: Decision, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
     log.debug("%s is traced as %s", decision.op, decision.twin)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in _tensors((*args, *kwargs.values()))):
         _warn_once(f"{decision.op}: guarded operators have no gradient under torch.compile")
-    if getattr(torch.compiler, "is_exporting", lambda: False)():
+    if _is_kept():
         twin = decision.twin.partition("(")[0]
         _warn_once(
             f"{decision.op} is exported as {twin}: a process that loads the program must guard the operator in the "
             "same way before, or it will not find that name"
         )
+
+
+def _is_kept() -> bool:
+    """Whether what is traced is for other processes: by torch.export or AOTInductor, which torch 2.7 tells apart."""
+    inductor = sys.modules.get("torch._inductor.virtualized")
+    return bool(torch.compiler.is_exporting() or (inductor and inductor.V.aot_compilation))
 
 
 def _warn_once(text: str) -> None:

@@ -31,6 +31,7 @@ class Image:
         self._names: dict[int, str] = {}
         self._words: dict[int, Value] = {}
         self._fixed = sorted(layout.fixed)
+        self._variables: set[int] = set()  # that hold addresses at first, unlike the loader's own slots
 
     def constant(self, address: int) -> Value:
         """The word at an address, if nobody writes there; None otherwise."""
@@ -43,9 +44,11 @@ class Image:
 
     def _word(self, address: int) -> Value:
         symbol = self._symbols.get(address)
+        fixed = any(start <= address < end for start, end in self._fixed)
         if symbol is not None:
-            return self._resolved(*symbol)
-        if not any(start <= address < end for start, end in self._fixed):
+            word = self._resolved(*symbol)
+            return word if fixed or address not in self._variables or word < IMAGE else None
+        if not fixed:
             return None
         starts, addends = self._relative
         index = bisect_left(starts, address)
@@ -57,7 +60,7 @@ class Image:
         number = int(WORD.unpack(raw)[0])
         return traced.traced(number, range(address, address + 8)) if self.traces else number
 
-    def _resolved(self, index: int, addend: int) -> Value:
+    def _resolved(self, index: int, addend: int) -> int:
         value = self._symbol(index)[1]
         return IMAGE + value + addend if value else IMPORTS + 16 * index
 
@@ -90,6 +93,8 @@ class Image:
                 relative.append((place, addend))
             elif kind in (dynamic.GLOB_DAT, dynamic.JUMP_SLOT, ABSOLUTE):
                 symbols[place] = (info >> 32, addend)
+                if kind == ABSOLUTE:
+                    self._variables.add(place)
         return symbols, sorted([*relative, *self._packed()])
 
     @property

@@ -78,6 +78,7 @@ class Imports:
         if TORCH.match(name):
             f.others_write(size=0x100, keeps=False)
         else:
+            self._hands_over(f, site)
             f.others_write()
         f.registers.general[0] = None
         return True
@@ -147,6 +148,14 @@ class Imports:
         self._record(f, site, text, space.name if isinstance(space, Space) else None)
         f.registers.general[0] = 0
         return True
+
+    def _hands_over(self, f: Follower, site: int) -> None:
+        """Notes that a function which nobody knows is given a library: it may register there."""
+        for given in map(f.argument, range(len(GIVEN))):
+            if isinstance(given, int) and given in self.libraries:
+                self._record(f, site, Text(None, ""), self.libraries[given])
+            elif isinstance(given, Foreign) and isinstance(given.tag, Space):
+                self._record(f, site, Text(None, ""), given.tag.name)
 
     def _open(self, f: Follower, space: str | None) -> None:
         self.opened.append(space)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from . import flow
 from .flow import ARGUMENTS, Graph
@@ -38,6 +39,8 @@ class Program:
         self._given: dict[int, int] = {}
         self._leads: dict[int, bool] = {}
         self._touches: dict[int, bool] = {}
+        self._resumed: dict[int, frozenset[int]] = {}
+        self.catches: Callable[[], Iterable[int]] = tuple
 
     def graph(self, entry: int) -> Graph:
         if entry not in self._graphs:
@@ -53,6 +56,28 @@ class Program:
         """Whether a path leads from an address of a function to its return."""
         self.meeting(entry, address)
         return address in self._meetings[entry]
+
+    def resumed(self, entry: int) -> frozenset[int]:
+        """Where a function goes on behind an exception that it caught, or meets a path that does."""
+        if entry not in self._resumed:
+            caught = self._caught
+            after = self.graph(entry).after if caught else {}
+            both = caught.keys() & after.keys()
+            outside = ((after, after.keys() - both), (caught, caught.keys() - both)) if both else ()
+            self._resumed[entry] = frozenset(
+                to for ways, left in outside for at in left for to in ways[at] if to in both
+            )
+        return self._resumed[entry]
+
+    @cached_property
+    def _caught(self) -> dict[int, tuple[int, ...]]:
+        """What runs behind an exception that is caught and not thrown again, as a graph."""
+        found: dict[int, tuple[int, ...]] = {}
+        for site in sorted(self.catches()):
+            if site not in found:
+                after = self.graph(site).after
+                found |= after if any(flow.EXIT in to for to in after.values()) else {}
+        return found
 
     def given(self, entry: int) -> int:
         self._know(entry)

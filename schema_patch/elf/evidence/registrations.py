@@ -224,6 +224,7 @@ def _searched(image: Image) -> tuple[_Search, list[Registration]]:
     functions = Functions(image.data, image.layout)
     program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
     search = _Search(image.data, image.layout, image, functions, program)
+    program.catches = lambda: (IMAGE + site for site in search.sites(("__cxa_begin_catch",))[0])
     opens, defines = search.sites(OPENS, DEFINES)
     search.follow(opens)
     search.follow(defines, search.loading)

@@ -7,12 +7,12 @@ Nothing is run: all is reckoning with values of machine.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .conditions import holds
 from .instructions import BRANCH, CALL, JUMP, PLAIN, RETURN, Step
-from .machine import FOREIGN, HEAP, IMAGE, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
+from .machine import FOREIGN, HEAP, IMAGE, RBP, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
 from .program import Program
 
 STEPS = 3_000_000  # instructions followed from one function on
@@ -32,7 +32,7 @@ class Limit(Exception):
 
 @dataclass(slots=True)
 class Frame:
-    """One call. `returned`: the ends of its paths, where there are several."""
+    """One call. `returned`: the ends of its paths, where there are several; `given`: its arguments."""
 
     entry: int
     top: int
@@ -41,6 +41,7 @@ class Frame:
     returned: list[tuple[Registers, Log]] = field(default_factory=list)
     level: int = 0
     nested: int = 0
+    given: tuple[Value, ...] = ()
 
 
 class Follower:
@@ -75,10 +76,10 @@ class Follower:
     def limits(self) -> list[int]:
         return [frame.top for frame in self.frames]
 
-    def others_write(self, *, size: int = 0, keeps: bool = True) -> None:
+    def others_write(self, *, size: int = 0, keeps: bool = True, given: Iterable[Value] | None = None) -> None:
         """What a function that is not known may do to all that it was given, and to what it kept."""
         seen: set[tuple[int, int]] = set()
-        pending = [self.registers.general[register] for register in GIVEN]
+        pending = [*(map(self.argument, range(len(GIVEN))) if given is None else given)]
         limits = self.limits
         while pending:
             address = pending.pop()
@@ -122,7 +123,7 @@ class Follower:
         saved = [general[register] for register in SAVED]
         general[RSP] = top - 8
         self.memory.store(top - 8, 8, None)
-        frame = Frame(entry, top - 8, site)
+        frame = Frame(entry, top - 8, site, given=tuple(map(self.argument, range(len(GIVEN)))))
         self.frames.append(frame)
         self.entered.add(entry)
         try:
@@ -143,7 +144,12 @@ class Follower:
     def _run(self, frame: Frame, at: int, stop: int) -> bool:
         """Follows to an address, or to the return: True where it was reached."""
         step, registers, memory = self.step, self.registers, self.memory
+        resumed, of = self.program.resumed(frame.entry), frame.entry
         while at != stop:
+            if frame.entry != of:
+                resumed, of = self.program.resumed(frame.entry), frame.entry
+            if at in resumed:
+                self._resume(frame)
             now = step(at)
             self.steps += 1
             kind = now.kind
@@ -196,6 +202,17 @@ class Follower:
             if self.steps > STEPS:
                 raise Limit(f"{STEPS} instructions from one function on")
         return True
+
+    def _resume(self, frame: Frame) -> None:
+        """Joins what a caught exception left behind, which was not followed: anything, but for where the frame is."""
+        general = self.registers.general
+        stack, base = general[RSP], general[RBP]
+        self.others_write(given=frame.given)
+        if isinstance(stack, int):
+            self.memory.forget(stack, frame.top)
+        self._clobber()
+        general[:] = [None] * len(general)
+        general[RSP], general[RBP] = stack, base if base == frame.top - 8 else None
 
     def _returned(self, frame: Frame) -> bool:
         if frame.nested:

@@ -25,7 +25,9 @@ from .tree import InstalledPlan, Progress, file_plan
 
 LABEL = "schemas"
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
-VERSION = re.compile(rb"^(Version:[ \t]*)(\S+)", re.MULTILINE)
+# Among the headers: what a description says of versions is left alone.
+VERSION = re.compile(rb"(\A(?:[^\r\n].*\n)*?Version:[ \t]*)(\S+)", re.IGNORECASE)
+NAME = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(?P<rest>(-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl)")  # PEP 427
 
 
 def is_wheel(path: str) -> bool:
@@ -87,14 +89,16 @@ def _copied(archive: zipfile.ZipFile, new: Mapping[str, bytes], path: str, folde
         raise ToolError(f"expected a wheel with a RECORD and unsigned, found {signed[0] if signed else 'none'}", path)
     old, version = match["version"], labelled(match["version"])
     stem = f"{match['name']}-{old}"
-    target = folder / os.path.basename(path).replace(f"-{old}-", f"-{version}-", 1)
+    target = folder / _renamed(path, out)
     hashes: dict[str, tuple[str, int]] = {}
     with zipfile.ZipFile(target, "w") as copy:
         for member in archive.infolist():
             name = re.sub(rf"^{re.escape(stem)}(?=\.(dist-info|data)/)", f"{match['name']}-{version}", member.filename)
             data = new.get(member.filename) or archive.read(member)
             if member.filename == f"{info}/METADATA":
-                data = VERSION.sub(lambda found: found[1] + labelled(found[2].decode()).encode(), data, count=1)
+                data, count = VERSION.subn(lambda found: found[1] + labelled(found[2].decode()).encode(), data)
+                if not count:
+                    raise ToolError("expected a header Version, found none", f"{path}/{member.filename}")
             if member.filename == f"{info}/RECORD":
                 last = zipfile.ZipInfo(name, member.date_time)
                 last.external_attr, last.compress_type = member.external_attr, member.compress_type
@@ -110,6 +114,17 @@ def _copied(archive: zipfile.ZipFile, new: Mapping[str, bytes], path: str, folde
     out.mkdir(parents=True, exist_ok=True)
     files.write(out / target.name, target.read_bytes())
     return out / target.name
+
+
+def _renamed(path: str, out: Path) -> str:
+    """What the new wheel is called; never so that it would take the place of the old one."""
+    match = NAME.fullmatch(os.path.basename(path))
+    if not match:
+        raise ToolError("expected a wheel called NAME-VERSION-PYTHON-ABI-PLATFORM.whl, as pip does", path)
+    name = f"{match['name']}-{labelled(match['version'])}{match['rest']}"
+    if os.path.realpath(out / name) == os.path.realpath(path):
+        raise ToolError(f"the new wheel has the same name: say another folder than {out}", path)
+    return name
 
 
 def labelled(version: str) -> str:

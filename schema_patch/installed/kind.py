@@ -12,7 +12,7 @@ MAGIC = b"\x7fELF"
 ZIP = b"PK\x03\x04"
 SHARED = re.compile(r"\.so(\.[0-9]+)*$")  # foo.cpython-311-x86_64-linux-gnu.so, libx.so.8
 # x.so.old is one if its content says so; debug files hold no strings, and what a killed process left is no library
-MAYBE_SHARED = re.compile(r"^(?!(.*/)?\..*\.tmp$).*\.so(?!.*\.debug$)")
+MAYBE_SHARED = re.compile(r"(?s)^(?!(.*/)?\..*\.tmp$).*\.so(?!.*\.debug$)")
 SITES = frozenset({"site-packages", "dist-packages"})
 
 

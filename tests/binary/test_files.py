@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -304,6 +305,34 @@ def test_a_wheel_of_its_own_version(site: Path, tmp_path: Path, capsys: pytest.C
     subprocess.run(command, check=True)
     assert written(tmp_path / "target/custom/_C.so") == {"output", "h1", "out"}
     assert main.main_verify([str(new), "--require", "esimd_gemv_fp16"]) == 0
+    kept = new.read_bytes()
+    assert main.main(["strip", "--wheel-out", str(new.parent), str(new)]) == 2  # its name would be the same
+    assert "say another folder" in capsys.readouterr().err
+    assert new.read_bytes() == kept
+    misnamed = made.rename(tmp_path / "custom.whl")  # as one who downloads may call it
+    assert main.main(["apply", "--wheel-out", str(tmp_path), str(misnamed)]) == 2
+    assert "expected a wheel called NAME-VERSION" in capsys.readouterr().err
+    assert misnamed.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [b"Name: a\nVersion: 1.0\n", b"name: a\r\nversion: 1.0\r\n", b"Summary: of Version: 3\nVersion: 1.0\nName: a\n"],
+)
+def test_the_version_among_the_headers_alone_changes(headers: bytes) -> None:
+    text = headers + b"\nVersion: 7 is out\n"
+    assert wheel.VERSION.sub(rb"\1new", text) == text.replace(b"1.0", b"new")
+    assert wheel.VERSION.search(b"Name: a\n\nVersion: 7\n") is None
+    assert wheel.VERSION.search(b"Name: a\r\n\r\nVersion: 7\r\n") is None
+
+
+def test_no_name_of_a_library_hides_it(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library = site / "custom/_C.so"
+    for name in ("a\nb.so", "a b.so", "a.so\n", "-a.so.1"):
+        shutil.copy(library, site / "custom" / name)
+    assert main.main(["apply", str(library)]) == 0
+    assert main.main_verify([str(site)]) == 1
+    assert capsys.readouterr().out.count("error: SP101 esimd_gemv_fp16") == 4
 
 
 @pytest.mark.parametrize(

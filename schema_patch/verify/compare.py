@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from schema_patch.elf.reader import ElfFacts
+from schema_patch.elf.reader import ElfFacts, FoundSchema
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 WORD = re.compile(r"\w+|\s+|[^\w\s]+")
@@ -81,7 +81,8 @@ def summary(report: Report) -> str:
     counts = report.facts.get("differences")
     told = {kind: count for kind, count in counts.items() if count} if isinstance(counts, dict) else {}
     words = [f"{count} {kind if count > 1 or kind == 'runtime' else ONE[kind]}" for kind, count in told.items()]
-    compared = f"{report.facts.get('compared', 0)} libraries compared, {report.facts.get('equal', 0)} equal"
+    number, equal = (report.facts.get(key, 0) for key in ("compared", "equal"))
+    compared = f"{number} libraries compared (not the host's code), {equal} equal"
     if not words:
         return f"{compared}: nothing differs"
     return f"{compared}: only {' and '.join(filter(None, [', '.join(words[:-1]), words[-1]]))} differ"
@@ -149,9 +150,7 @@ def _untold(mine: ElfFacts, other: ElfFacts) -> Iterator[ToolError]:
 
 
 def _schemas(mine: ElfFacts, other: ElfFacts) -> Iterator[_Difference]:
-    before, after = (
-        {(s.schema.namespace or s.namespace, s.schema.op): s for s in facts.schemas} for facts in (other, mine)
-    )
+    before, after = map(_by_name, (other, mine))
     for one in sorted({*mine.named} ^ {*other.named}, key=lambda one: (one.namespace, one.name)):
         side = "added" if one in mine.named else "removed"
         words = f"{side} {one.namespace}::{one.name}, without a schema"
@@ -159,14 +158,25 @@ def _schemas(mine: ElfFacts, other: ElfFacts) -> Iterator[_Difference]:
     for key in sorted({*before, *after}):
         space, op = key
         name = f"{space}::{op}" if space else op
-        old, new = before.get(key), after.get(key)
+        old, new = before.get(key, []), after.get(key, [])
         if old and new:
-            if old.schema != new.schema:
-                diff = word_diff(*(" ".join(s.text.split()) for s in (old, new)))
-                yield _Difference(Kind.SCHEMAS, mine.path, diff, op)
+            if [s.schema for s in old] != [s.schema for s in new]:
+                yield _Difference(Kind.SCHEMAS, mine.path, word_diff(_texts(old), _texts(new)), op)
         else:
-            text = " ".join((new or old).text.split())  # type: ignore[union-attr]
+            text = _texts(new or old)
             yield _Difference(Kind.OPERATORS, mine.path, f"{'added' if new else 'removed'} {name}: {text}", op)
+
+
+def _by_name(facts: ElfFacts) -> dict[tuple[str, str], list[FoundSchema]]:
+    """The registrations of each operator; one may have several, in parts of a program that exclude each other."""
+    found: dict[tuple[str, str], list[FoundSchema]] = {}
+    for schema in sorted({*facts.schemas}, key=lambda one: one.text):
+        found.setdefault((schema.schema.namespace or schema.namespace, schema.schema.op), []).append(schema)
+    return found
+
+
+def _texts(found: Iterable[FoundSchema]) -> str:
+    return " and ".join(" ".join(one.text.split()) for one in found)
 
 
 def _kernels(facts: ElfFacts) -> dict[str, frozenset[tuple[str, str]]]:

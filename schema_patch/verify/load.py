@@ -38,6 +38,7 @@ def answer(row):
     with open(answers, "a") as file:
         file.write(json.dumps(row) + "\n")
 def load(path):
+    path = os.path.abspath(path)  # a name alone would be looked for elsewhere
     library = torch.ops.load_library(path)
     name = os.path.basename(path).lstrip(".").split(".")[0]
     import ctypes

@@ -87,3 +87,5 @@ def test_the_command_asks_too(tmp_path: Path) -> None:
     code = "import sys; from schema_patch.commands.main import main_verify; sys.exit(main_verify(sys.argv[1:]))"
     command = [sys.executable, "-c", code, str(path), "--load", "--require", f"{SPACE}::esimd_gemv_int4"]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    command[3] = path.name  # not looked for where the loader looks for names
+    assert subprocess.run(command, check=False, capture_output=True, cwd=path.parent).returncode == 0

@@ -26,7 +26,7 @@ def test_only_the_schemas_differ(tmp_path: Path) -> None:
     (finding,) = report.findings
     assert (finding.code, finding.op, report.exit_code) == ("SP222", "esimd_gemv_int4", 1)
     assert finding.message.endswith("Tensor weight_scale, Tensor{+(a!)+} output) -> Tensor{+(a!)+}")
-    assert compare.summary(report) == "1 libraries compared, 0 equal: only 1 schema differ"
+    assert compare.summary(report) == "1 libraries compared (not the host's code), 0 equal: only 1 schema differ"
     meant = compared(tmp_path / "old", tmp_path / "new", "schemas")
     assert (meant.exit_code, meant.findings[0].severity) == (0, Severity.NOTE)
 
@@ -35,7 +35,15 @@ def test_the_same_twice(tmp_path: Path) -> None:
     build(tmp_path / "p", [WRONG, OTHER])
     report = compared(tmp_path, tmp_path)
     assert (report.findings, report.exit_code) == ((), 0)
-    assert compare.summary(report) == "1 libraries compared, 1 equal: nothing differs"
+    assert compare.summary(report) == "1 libraries compared (not the host's code), 1 equal: nothing differs"
+
+
+def test_no_registration_of_an_operator_hides_another(tmp_path: Path) -> None:
+    build(tmp_path / "old" / "p", [WRONG, ALIAS])
+    for texts in ([ALIAS], [WRONG]):
+        build(tmp_path / "new" / "p", texts)
+        assert [f.code for f in compared(tmp_path / "old", tmp_path / "new").findings] == ["SP222"]
+        assert [f.code for f in compared(tmp_path / "new", tmp_path / "old").findings] == ["SP222"]
 
 
 def test_operators_runtime_symbols_and_libraries(tmp_path: Path) -> None:

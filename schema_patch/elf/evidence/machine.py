@@ -10,7 +10,9 @@ what they do not agree on is not known any more.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from . import traced
 from .traced import Traced
@@ -102,7 +104,8 @@ class Memory:
         self.constant = constant
         self.logs: list[Log] = [{}]
         self.blocks: dict[int, int] = {}
-        self.escaped: list[tuple[int, int]] = []
+        self._escaped = {(IMAGE, HEAP)}
+        self._reach: tuple[list[int], list[int]] | None = None
         self._next = HEAP
 
     def allocate(self, size: int) -> int:
@@ -212,12 +215,26 @@ class Memory:
         """Others may keep this address, and write there whenever they run."""
         if HEAP <= address < POINTERS[1]:
             extent = self.extent(address, limits)
-            if extent not in self.escaped:
-                self.escaped.append(extent)
+            if extent not in self._escaped:
+                self._escaped.add(extent)
+                self._reach = None
+
+    def frame_ends(self, top: int) -> None:
+        """What lay on the stack below is nobody's any more."""
+        kept = {(start, end) for start, end in self._escaped if not (STACK <= start < top and end <= top)}
+        if kept != self._escaped:
+            self._escaped, self._reach = kept, None
 
     def forget_escaped(self) -> None:
-        for start, end in (*self.escaped, (IMAGE, HEAP)):
-            self.forget(start, end)
+        """Extents may be many and words few: each word is looked up in where extents begin and how far these reach."""
+        if self._reach is None:
+            extents = sorted(self._escaped)
+            self._reach = [start for start, _ in extents], list(accumulate((end for _, end in extents), max))
+        starts, reach = self._reach
+        for at in list(self.words):
+            before = bisect_right(starts, at + 7)
+            if before and reach[before - 1] > at:
+                self.put(at, None)
 
     # Paths.
 

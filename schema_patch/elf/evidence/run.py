@@ -138,7 +138,7 @@ class Follower:
         for register, value in zip(SAVED, saved, strict=True):
             general[register] = value
         general[RSP] = top
-        self.memory.escaped = [e for e in self.memory.escaped if not (STACK <= e[0] < top and e[1] <= top)]
+        self.memory.frame_ends(top)
         return alive
 
     def _run(self, frame: Frame, at: int, stop: int) -> bool:

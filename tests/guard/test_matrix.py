@@ -42,6 +42,10 @@ def test_as_with_a_true_schema(name: str, way: str, kind: str) -> None:
     found, others = matrix.outcome(LIARS[kind], name, way)
     if (expected, found) == ("refused", "right"):
         return  # torch has no batching rule for a declared write, and slices what looks functional
+    if (expected, found) == ("right", "refused") and (name, way) == ("differentiated", "as_it_is"):
+        # An eager call on what requires grad: a true schema alone gives a gradient without the operator's part.
+        assert "expected a tensor that does not require grad" in others
+        return
     assert found == expected, f"true schema: {values}; guard: {others}"
     assert expected == "refused" or others == values
 

@@ -152,7 +152,9 @@ def test_the_library_needs_the_one_runtime(built: Path) -> None:
     (library,) = (built / "tree/build").rglob("_C*.so")
     facts = reader.read(library)
     assert [name for name in facts.needed if "sycl" in name] == ["libsycl.so.8"]
-    assert "libc10_xpu.so" in facts.needed
+    assert not [
+        name for name in facts.needed if "xpu" in name
+    ]  # the queue comes through torch's device-neutral interface
     assert facts.runpath == "$ORIGIN/../torch/lib:$ORIGIN/../../.."
     assert facts.soname == library.name
     (link,) = (words for words in recorded(built / "tools", "c++") if "-shared" in words)

@@ -139,7 +139,10 @@ def races(
     from esimd_ops.races import run as work
     from esimd_ops.races.schedules import chosen
     from esimd_ops.races.suppressions import Suppressions
+    from esimd_ops.trials import libraries as needed
 
+    if not replay:
+        needed.expect(namespace, libraries, samples or "")
     order = Order(
         namespace=namespace,
         libraries=libraries,

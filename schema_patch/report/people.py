@@ -68,6 +68,12 @@ def steps(report: Report, paths: Iterable[str]) -> Iterator[str]:
         yield f"then: verify-schemas --table T.toml {' '.join(named)}    (your own table: docs/formats.md)"
 
 
+def in_source(report: Report, paths: Iterable[str], option: str = "") -> Iterator[str]:
+    """What to do next with a tree, where its schemas can be put right by `apply`."""
+    if any(finding.code in UNDECLARED | {"SP103"} for finding in report.failed):
+        yield f"next: schema-patch apply {option}--diff {' '.join(map(shlex.quote, paths))}    (shows the change)"
+
+
 def unread(report: Report) -> Iterator[str]:
     """The registrations of which it is not known what they register, a line for each library and namespace."""
     libraries = report.facts.get("libraries", ())

@@ -234,3 +234,15 @@ def test_a_report_goes_to_standard_output_by_its_name() -> None:
     done = subprocess.run([sys.executable, "-m", "schema_patch", *words], capture_output=True, text=True, check=False)
     assert (done.returncode, "cannot write" in done.stderr) == (1, False)
     assert json.JSONDecoder().raw_decode(done.stdout)[0]["checked"]
+
+
+def test_who_has_judged_a_tree_is_told_the_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "with space.cpp"
+    path.write_text(SOURCE)
+    assert main.main(["check", str(path)]) == 1
+    assert f"next: schema-patch apply --diff '{path}' " in capsys.readouterr().err
+    assert main.main(["check", "--format", "json", str(path)]) == 1
+    assert "next:" not in capsys.readouterr().err
+    assert main.main(["apply", str(path)]) == 0
+    assert main.main(["check", str(path)]) == 0
+    assert "next:" not in capsys.readouterr().err

@@ -89,12 +89,12 @@ def check(
     from esimd_ops.parity import Request, supervise
     from esimd_ops.parity import record as records
     from esimd_ops.trials import files
-    from esimd_ops.trials import libraries as needed
+    from esimd_ops.trials.libraries import expect
     from schema_patch.schemas import table
 
     if quick and severe:
         raise click.UsageError("--quick and --severe exclude each other")
-    needed.expect(namespace, libraries, samples or "")
+    expect(namespace, libraries, samples or "")
     then = records.read(against) if against else None
     asked = selection(ops) if samples else known_ops(ops, table.load())
     request = Request(

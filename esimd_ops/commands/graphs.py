@@ -82,9 +82,9 @@ def _cached(directories: tuple[str, ...], namespaces: set[str]) -> dict[str, dic
 def _table(found: dict[str, dict[str, str]]) -> None:
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("operator", "is", "seen at", header_style="bold")
+    table = Table(*(Column(name, overflow="fold") for name in ("operator", "is", "seen at")), header_style="bold")
     absent = sorted(op for op, states in found.items() if not states)
     for op, states in sorted(found.items()):
         for state in STATES:

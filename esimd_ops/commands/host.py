@@ -139,6 +139,7 @@ def races(
     from esimd_ops.races import run as work
     from esimd_ops.races.schedules import chosen
     from esimd_ops.races.suppressions import Suppressions
+    from esimd_ops.trials.libraries import expect
 
     order = Order(
         namespace=namespace,
@@ -155,6 +156,7 @@ def races(
         from esimd_ops.races import case
 
         order = case.order_of(replay, order)
+    expect(order.namespace, order.libraries, order.samples)
     with status("") as step:
         outcome = work.run(order, step)
     report = work.report(order, outcome, Suppressions.read(suppress) if suppress else Suppressions(), strict=strict)

@@ -89,10 +89,12 @@ def check(
     from esimd_ops.parity import Request, supervise
     from esimd_ops.parity import record as records
     from esimd_ops.trials import files
+    from esimd_ops.trials.libraries import expect
     from schema_patch.schemas import table
 
     if quick and severe:
         raise click.UsageError("--quick and --severe exclude each other")
+    expect(namespace, libraries, samples or "")
     then = records.read(against) if against else None
     asked = selection(ops) if samples else known_ops(ops, table.load())
     request = Request(
@@ -121,4 +123,4 @@ for command in (probe, graphs, host_build, races, kernels, observe):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m esimd_ops`."""
-    return ending.run(esimd_ops, argv, "esimd_ops")
+    return ending.run(esimd_ops, argv, "python -m esimd_ops")

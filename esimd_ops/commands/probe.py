@@ -45,7 +45,9 @@ def probe(
     Exit code 1 where an operator is silently wrong or a replayed graph is.
     """
     from esimd_ops.probe import run
+    from esimd_ops.trials.libraries import expect
 
+    expect(namespace, libraries, samples)
     names = within(selection(ops), namespace) or _all(samples)
     orders = [Order(namespace, name, device, libraries, samples, guard) for name in names]
     report, answers = run.probe(orders, lambda op: click.echo(f"probing {op}", err=True), keep)

@@ -262,7 +262,7 @@ def _uninstall(op: str) -> None:
 def _tell(namespace: str, new: list[Decision]) -> None:
     guarded, refused = len(Guard(tuple(new)).guarded), [d.op for d in new if d.action is Action.REFUSED]
     if guarded or refused:
-        line = f"{namespace}: {guarded} operators guarded under torch.compile"
+        line = f"{namespace}: {guarded} operator{'' if guarded == 1 else 's'} guarded under torch.compile"
         line += f", refused: {', '.join(refused)}" if refused else ""
         log.info(line)
         for tell in _tellers:

@@ -53,7 +53,8 @@ def table(record: Record) -> Table:
 def write(found: Table, path: Path) -> Table:
     """Writes the table, added to the one that the file holds already. Raises ToolError where they contradict."""
     if not found.entries:
-        raise ToolError("no operator was watched: no table is written", str(path))
+        why = "what torch.compile traces cannot be: TORCHDYNAMO_DISABLE=1"
+        raise ToolError(f"no operator was watched ({why}): no table is written", str(path))
     there = [(tables.read_file(path), str(path))] if path.exists() else []
     whole = merging.merged([*there, (found, "this run")])
     files.write(path, merging.text(whole).encode(), str(path))

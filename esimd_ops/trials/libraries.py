@@ -4,9 +4,28 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
 
+from schema_patch.model import ToolError
+
 from .messages import Request
+
+
+def expect(namespace: str, libraries: Sequence[str] = (), samples: str = "") -> None:
+    """Says once, before a process is started for each operator, what all of them would miss. Loads nothing.
+
+    Raises ModuleNotFoundError without torch, ToolError where nothing can register the operators.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+    named = libraries or samples or namespace == "esimd_ops"  # a samples file may register its operators itself
+    if not named and importlib.util.find_spec(namespace) is None:
+        raise ToolError(
+            f"No module named '{namespace}': install it, put its folder on PYTHONPATH, "
+            "or name what registers the operators with --library",
+            f"torch.ops.{namespace}",
+        )
 
 
 def load(request: Request) -> None:

@@ -103,10 +103,10 @@ def parquet(folders: Sequence[Path], target: Path, chunk: int = 100_000) -> int:
     types["dict[int, int]"] = pa.map_(whole, whole)
     fields = {name: types[str(kind)] for name, kind in Generation.__annotations__.items()}
     schema = pa.schema([("run_name", text), *fields.items()])
+    runs = [(store.read_meta(folder).name, folder) for folder in folders]  # before a file is begun
     temporary, rows = target.with_name(f".{target.name}.part"), 0
     with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-        for folder in folders:
-            name = store.read_meta(folder).name
+        for name, folder in runs:
             columns: dict[str, list[object]] = {key: [] for key in schema.names}
 
             def flush(columns: dict[str, list[object]] = columns) -> None:
@@ -132,12 +132,12 @@ def table(folders: Sequence[Path], target: Path) -> int:
     import csv
 
     names = list(Generation.__struct_fields__)
+    runs = [(store.read_meta(folder).name, folder) for folder in folders]  # before a file is begun
     temporary, rows = target.with_name(f".{target.name}.part"), 0
     with temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["run_name", *names])
-        for folder in folders:
-            run = store.read_meta(folder).name
+        for run, folder in runs:
             for record in store.read(folder, "generations", Generation):
                 writer.writerow([run, *(_cell(getattr(record, name)) for name in names)])
                 rows += 1

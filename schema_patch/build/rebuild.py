@@ -132,6 +132,8 @@ def settings(facts: Facts, python: str, purpose: str, epoch: int) -> Settings:
 def with_own_compiler(job: Job, work: Path, facts: Facts) -> Job:
     """The same job, SYCL compiled by the kit's driver for the runtime of the interpreter that builds."""
     assert facts.driver is not None
+    if not facts.driver.front_end:
+        raise ToolError(runtime.MISSING)
     (work / MADE).mkdir()
     variables = home.create(work / "compiler", at(Path(facts.driver.root)), xpu=bool(facts.torch and facts.torch.xpu))
     own = {**variables, runtime.HOME: facts.driver.root, link.RECORD: str(work / MADE)}

@@ -238,7 +238,7 @@ def _driver(libraries: Sequence[str], devices: Sequence[str]) -> Driver:
 
     front_end = runtime.at(Path(root)) if root and (Path(root) / "lib" / runtime.FRONT_END).is_file() else None
     if front_end is None:
-        missing["front end"] = f"no SYCL front end: it is part of the PyPI package {runtime.PACKAGE} from 2025.2 on"
+        missing["front end"] = runtime.MISSING
     ask("clang", lambda: " ".join(hostside.find()))
     ask("offline", lambda: offline.check_devices(devices).told)
     return Driver(

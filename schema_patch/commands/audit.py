@@ -47,6 +47,7 @@ def audit(
     """
     from schema_patch.audit import judge as work
     from schema_patch.audit import suppress
+    from schema_patch.report import people
 
     with progress("auditing") as step:
         result = work.audit(paths, step, cached=not no_cache, known=tables(own) if own else None)
@@ -70,7 +71,10 @@ def audit(
         many = "registrations" if unread > 1 else "registration"
         click.echo(f"{unread} {many} could not be read: --strict lists them", err=True)
     shown = report if how.strict or how.form != "text" else replace(report, findings=report.failed)
-    return how.show(shown, f"schema-patch audit {' '.join(paths)}", quiet=quiet)
+    code = how.show(shown, f"schema-patch audit {' '.join(paths)}", quiet=quiet)
+    for line in people.in_source(shown, paths, "--infer ") if how.form == "text" else ():
+        click.echo(line, err=True)
+    return code
 
 
 def inferred(paths: tuple[str, ...]) -> InferredTable:

@@ -5,7 +5,6 @@ Data goes to stdout, prose to stderr. Colours and progress only on a terminal; `
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -93,7 +92,7 @@ class Reporting:
         if self.output:
             lead = f"{people.headline(report)}\n" if asked else ""
             written = render(report, form, title=title) or f"{lead}{text.text(report)}\n"
-            files.write(Path(os.path.realpath(self.output)), written.encode("utf-8", "surrogateescape"), self.output)
+            files.write(Path(self.output), written.encode("utf-8", "surrogateescape"), self.output)
             form = "text"
         return show(report, form, quiet=quiet, summary=summary, title=title, asked=asked)
 

@@ -57,16 +57,19 @@ def schema_patch() -> None:
 @reported
 def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], how: Reporting) -> int:
     """Judge the operators that a source tree registers. Writes nothing."""
+    from schema_patch.report import people
     from schema_patch.schemas import rules
     from schema_patch.source import patch, tree
 
     known = tables(own)
     wanted = known_ops(ops, known)
-    with progress("reading") as step:
-        units, errors = tree.read(paths, known, step)
-        findings, more = tree.read_python(paths, patch.gone(units, wanted), step)
+    with progress("reading") as tell:
+        units, errors = tree.read(paths, known, tell)
+        findings, more = tree.read_python(paths, patch.gone(units, wanted), tell)
     report = patch.report(units, wanted, [*errors, *more], findings)
     code = how.show(how.count(report), f"schema-patch check {' '.join(paths)}")
+    for step in people.in_source(report, paths) if how.form == "text" else ():
+        click.echo(step, err=True)
     others = sorted({row.op for row in report.checked if row.reason == rules.NOT_IN_TABLE})
     if others:
         many = f"{len(others)} operators are" if len(others) > 1 else "1 operator is"

@@ -33,9 +33,10 @@ def headline(report: Report) -> str:
         return f"not as it must be: {many(len(report.failed), 'finding')}" + _rest(known)
     if not known:
         checks = [row for row in report.checked if row.verdict is not Verdict.UNKNOWN]
-        return (
-            f"right: {many(len(checks), 'check')}" if checks else "nothing verified: no operator of the table is here"
-        )
+        if checks:
+            return f"right: {many(len(checks), 'check')}"
+        here = many(len({row.op for row in report.checked if row.schema}), "operator")
+        return f"nothing verified: {here} here, none in the operator table"
     guarded = sum(row.verdict is Verdict.NEEDS_GUARD for row in known)
     if guarded:
         return f"right, {guarded} of {many(len(known), 'operator')} under torch.compile with the guard alone"
@@ -57,9 +58,20 @@ def steps(report: Report, paths: Iterable[str]) -> Iterator[str]:
         yield "  or: SCHEMA_KIT_GUARD=1 in each process    (the guard: docs/guard.md)"
         yield "  or: schema-patch rebuild TREE    (from the source)"
     elif report.errors:
-        yield f"next: verify-schemas --load {' '.join(named)}    (asks torch itself)"
+        if not wheels and any(unread(report)):
+            yield f"next: verify-schemas --load {' '.join(named)}    (asks torch itself)"
     elif Verdict.NEEDS_GUARD in verdicts:
         yield "next: SCHEMA_KIT_GUARD=1 where torch.compile runs, or a rebuild with --returns void (docs/guard.md)"
+    elif verdicts == {Verdict.UNKNOWN}:
+        yield "next: schema-patch audit TREE    (what its source writes)"
+        yield "  or: python -m esimd_ops observe -o T.toml -- PROGRAM    (without source: docs/observe.md)"
+        yield f"then: verify-schemas --table T.toml {' '.join(named)}    (your own table: docs/formats.md)"
+
+
+def in_source(report: Report, paths: Iterable[str], option: str = "") -> Iterator[str]:
+    """What to do next with a tree, where its schemas can be put right by `apply`."""
+    if any(finding.code in UNDECLARED | {"SP103"} for finding in report.failed):
+        yield f"next: schema-patch apply {option}--diff {' '.join(map(shlex.quote, paths))}    (shows the change)"
 
 
 def unread(report: Report) -> Iterator[str]:

@@ -150,11 +150,16 @@ def _link(source: Path, target: Path) -> None:
 def write(target: Path, data: bytes, name: str | None = None, prove: Prove | None = None) -> None:
     """Writes a file whole or not at all: a temporary file beside it, fsync, rename. Mode and owner are kept.
 
+    Links stay links. A device or a pipe, such as /dev/stdout, is written into: a file in its place would be its end.
     Times are kept of a library alone: nothing is built from it, and of a source `make` must see that it changed.
     """
     name = name or str(target)
     temporary = None
     try:
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            target.write_bytes(data)
+            return
+        target = Path(os.path.realpath(target))
         before = target.stat() if target.exists() else None
         mode = stat.S_IMODE(before.st_mode) if before else 0o644
         if target.exists() and not os.access(target, os.W_OK):

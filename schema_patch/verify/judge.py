@@ -185,7 +185,9 @@ def _runtime(library: ElfFacts, expected: str) -> Iterator[Finding]:
     major = sycl_major(library)
     if major is not None and major != expected:
         found = f"libsycl.so.{major}" if major else "libsycl.so without a version"
-        message = f"expected to need libsycl.so.{expected}, needs {found}; build it with the toolchain of its torch"
+        mend = "build it with the toolchain of its torch"
+        mend += f", or say --sycl {major} where torch needs that" if major else ""
+        message = f"expected to need libsycl.so.{expected}, needs {found}; {mend}"
         yield Finding("SP201", Location(library.path), "", message)
 
 

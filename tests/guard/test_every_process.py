@@ -47,7 +47,7 @@ def test_a_switch_and_a_table_guard_a_program_that_knows_nothing_of_it(entry: Pa
     assert run(entry).stdout == "wrong\n"
     done = run(entry, SCHEMA_KIT_GUARD="1", SCHEMA_KIT_TABLE=str(entry / "mine.toml"))
     assert done.stdout == "right\n"
-    assert done.stderr == "schema_kit: everywhere: 1 operators guarded under torch.compile\n"
+    assert done.stderr == "schema_kit: everywhere: 1 operator guarded under torch.compile\n"
 
 
 def test_a_spawned_worker_too(entry: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_key_is_of_the_moment_it_is_asked_for(
         assert factors == {"VLLM_OTHER": 1, FACTOR: guard.digest()}
         assert envs.compile_factors() == factors
         assert torch.compiler.config.cache_key_tag == f"schema-kit-{factors[FACTOR]}"
-    assert caplog.messages == [f"schema-kit: {NAMESPACE}: 1 operators guarded under torch.compile"]
+    assert caplog.messages == [f"schema-kit: {NAMESPACE}: 1 operator guarded under torch.compile"]
     guard.disable()
     assert envs.compile_factors() == {"VLLM_OTHER": 1}
     assert torch.compiler.config.cache_key_tag == ""

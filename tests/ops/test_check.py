@@ -128,7 +128,7 @@ def test_record_and_compare(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--namespace", "no_such_namespace"), "No module named 'no_such_namespace'"),
+        (("--namespace", "no_such_namespace"), "name what registers the operators with --library"),
         (("--library", "/nowhere/lib.so"), "/nowhere/lib.so"),
         (("--namespace", "empty_namespace", "--library", "math"), ""),
         (("--ops", "esimd_rms_nrom"), "did you mean esimd_rms_norm?"),

@@ -17,6 +17,7 @@ import yaml
 from elf_files import VOID, WRONG, build
 
 from schema_patch.commands.main import main, schema_patch, verify_schemas
+from schema_patch.text import files
 
 ROOT = Path(__file__).parents[2]
 OWN = """#include <torch/library.h>
@@ -112,3 +113,11 @@ def test_the_hooks_run_commands_that_exist() -> None:
     pattern = re.compile(hooks["verify-schemas"]["files"])
     names = {"a/_C.abi3.so": True, "libx.so.8": True, "p-1.0.whl": True, "x.sop": False, "so.py": False}
     assert {name: bool(pattern.search(name)) for name in names} == names
+
+
+def test_the_hooks_run_where_a_file_changes_that_the_commands_read() -> None:
+    hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    for name, suffixes in (("schema-check", files.SUFFIXES), ("schema-audit", files.SOURCES)):
+        assert "types_or" not in hooks[name]  # no type has .sycl
+        assert [s for s in sorted(suffixes) if not re.search(hooks[name]["files"], f"csrc/a{s}")] == []
+        assert not re.search(hooks[name]["files"], "docs/c.md")

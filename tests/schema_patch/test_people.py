@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -19,6 +20,7 @@ from schema_patch.text import files, journal
 from schema_patch.text.diff import quoted
 from schema_patch.text.files import SourceFile
 
+ROOT = Path(__file__).parent.parent.parent
 WRONG = '  m.def("esimd_rms_norm(Tensor input, Tensor output, Tensor weight, float eps) -> Tensor");\n'
 SOURCE = f"#include <torch/library.h>\nTORCH_LIBRARY(custom_esimd_kernels_vllm, m) {{\n{WRONG}}}\n"
 NAMES = ["a.cpp", "with space.cpp", "line\nbreak.cpp", 'quo"te.cpp', "back\\slash.cpp", "tab\there.cpp", "ü.cpp"]
@@ -207,3 +209,40 @@ def test_a_name_is_folded_and_not_cut(
     table_lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     assert max(map(len, table_lines)) <= 80
     assert "".join(line.split("│")[1].strip() for line in table_lines) == name
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "link to a pipe", "dangling link"])
+def test_what_is_no_file_is_written_into_and_stays_what_it_is(kind: str, tmp_path: Path) -> None:
+    path, behind = tmp_path / "out", tmp_path / "behind"
+    if kind == "link":
+        behind.write_bytes(b"old")
+    if kind.endswith("pipe"):
+        os.mkfifo(behind if "link" in kind else path)
+    if "link" in kind:
+        path.symlink_to(behind)
+    before = os.lstat(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if kind.endswith("pipe") else None
+    files.write(path, b"report")
+    assert (os.read(reader, 99) if reader is not None else behind.read_bytes()) == b"report"
+    if reader is not None:
+        os.close(reader)
+    assert (os.lstat(path).st_mode, os.lstat(path).st_ino) == (before.st_mode, before.st_ino)
+
+
+def test_a_report_goes_to_standard_output_by_its_name() -> None:
+    words = ["check", str(ROOT / "examples/as_shipped"), "--format", "json", "-o", "/dev/stdout"]
+    done = subprocess.run([sys.executable, "-m", "schema_patch", *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, "cannot write" in done.stderr) == (1, False)
+    assert json.JSONDecoder().raw_decode(done.stdout)[0]["checked"]
+
+
+def test_who_has_judged_a_tree_is_told_the_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "with space.cpp"
+    path.write_text(SOURCE)
+    assert main.main(["check", str(path)]) == 1
+    assert f"next: schema-patch apply --diff '{path}' " in capsys.readouterr().err
+    assert main.main(["check", "--format", "json", str(path)]) == 1
+    assert "next:" not in capsys.readouterr().err
+    assert main.main(["apply", str(path)]) == 0
+    assert main.main(["check", str(path)]) == 0
+    assert "next:" not in capsys.readouterr().err

@@ -200,6 +200,8 @@ def test_every_generation_as_csv(soak: Soak, tmp_path: Path) -> None:
     assert {row["run_name"] for row in rows} == {"one"}
     assert sum(row["kinds"] == "run" for row in rows) == 3
     assert rows[0]["tokens"] == "300"
+    assert soak("export", tmp_path / "a", tmp_path / "none", "-o", tmp_path / "b.csv") == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.csv"]
 
 
 def test_progress_where_there_is_no_terminal(soak: Soak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

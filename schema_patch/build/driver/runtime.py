@@ -21,6 +21,10 @@ from schema_patch.model import ToolError
 
 PACKAGE = "intel-sycl-rt"
 FRONT_END = "libsycl-jit.so"
+MISSING = (
+    f"no SYCL front end: it is part of the PyPI package {PACKAGE} from 2025.2 on; "
+    f"pip install '{PACKAGE}==2025.3.*' for a torch that needs libsycl.so.8"
+)
 HOME = "SCHEMA_PATCH_SYCL"  # a folder with lib/ and include/ that is used in the place of the package
 # Of torch's libraries, those that are linked with the runtime where it is built for XPU.
 OF_TORCH = ("libc10_xpu.so", "libtorch_xpu.so")
@@ -82,10 +86,7 @@ def _installed() -> Runtime:
                 # Not resolved: the front end looks for its headers beside the folder that it was loaded from.
                 library = Path(os.path.abspath(str(file.locate())))
                 return at(library.parents[1], distribution.version)
-    raise ToolError(
-        f"no SYCL front end: it is part of the PyPI package {PACKAGE} from 2025.2 on; "
-        f"pip install '{PACKAGE}==2025.3.*' for a torch that needs libsycl.so.8"
-    )
+    raise ToolError(MISSING)
 
 
 def at(root: Path, version: str = "") -> Runtime:

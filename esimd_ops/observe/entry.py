@@ -135,7 +135,10 @@ def overload_of(callee: Callee, args: Any, kwargs: Any) -> str:
     if isinstance(callee, OpOverload):
         return callee._schema.overload_name
     names = callee._overload_names
-    return names[0] if len(names) == 1 else torch._C._jit_resolve_packet(callee._qualified_op_name, *args, **kwargs)
+    if len(names) == 1:
+        return names[0]
+    found: str = torch._C._jit_resolve_packet(callee._qualified_op_name, *args, **kwargs)
+    return "" if found == "default" else found
 
 
 def has_several(callee: Callee) -> bool:

@@ -51,7 +51,7 @@ def is_plain(values: dict[str, Any]) -> bool:
     """Its tensors hold values, and no more than a plain tensor does: no call that is traced."""
     tensors = [part for part in _flat(list(values.values())) if isinstance(part, Tensor)]
     kinds = (Tensor, torch.nn.Parameter)
-    return all(type(t) in kinds and not t.is_meta and t.layout is torch.strided for t in tensors)
+    return all(type(t) in kinds and not t.is_meta and t.layout is torch.strided and not t.is_nested for t in tensors)
 
 
 def _unsaved(values: dict[str, Any]) -> str:

@@ -79,6 +79,8 @@ def copied(values: dict[str, Any], *, on_cpu: bool = True) -> dict[str, Any]:
             storages[own._cdata] = own.cpu() if on_cpu and own.device.type != "cpu" else own.clone()
         found = torch.empty(0, dtype=value.dtype, device=storages[own._cdata].device)
         found.set_(storages[own._cdata], value.storage_offset(), value.shape, value.stride())
+        found = found.conj() if value.is_conj() else found
+        found = torch._neg_view(found) if value.is_neg() else found
         return found.requires_grad_(value.requires_grad)
 
     return {name: copy(value) for name, value in values.items()}

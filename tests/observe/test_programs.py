@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from esimd_ops.observe import observe
 from esimd_ops.observe.api import Seen
+from esimd_ops.observe.saved import copied
 from schema_patch.model import Report, ToolError
 
 SPACE = "observed_in_programs"
@@ -126,9 +128,18 @@ def test_a_ring_is_never_said_to_be_larger_than_it_is(ops: Any) -> None:
 
 
 def test_the_order_of_arguments_is_that_of_the_schema(ops: Any) -> None:
-    """Not that of a set, which differs from process to process."""
-    found, _ = seen(lambda: ops.two(torch.ones(3), torch.zeros(3), torch.zeros(3)))
-    assert list(found.record.operators[f"{SPACE}::two"].writes) == ["b", "c"]
+    """Not that of a set or of addresses, which differ from run to run."""
+    one, other = torch.zeros(3), torch.zeros(3)
+    for b, c in ((one, other), (other, one)):
+        found, _ = seen(partial(ops.two, torch.ones(3), b.zero_(), c.zero_()))
+        assert list(found.record.operators[f"{SPACE}::two"].writes) == ["b", "c"]
+
+
+def test_a_conjugate_is_saved_as_one() -> None:
+    x = torch.tensor([1 + 2j]).conj()
+    saved = copied({"x": x, "imag": x.imag})
+    assert torch.equal(saved["x"], x)
+    assert torch.equal(saved["imag"], x.imag)
 
 
 def test_a_caller_in_a_package_whose_name_begins_with_torch(ops: Any) -> None:

@@ -60,13 +60,18 @@ class Before:
             if (changed := region.changed()) is not None:
                 beside = quiet and (alone or counted)
                 written |= self._attribute(region, changed, declared, seen, where, beside=beside)
+        known = {home for name in written | (declared & {*moved}) for home in self._homes(name)}
         for name in (name for name in moved if name not in written):
-            tell(seen.same, name, Times(where))
+            if name in declared or not known & self._homes(name):  # views of one storage are counted together
+                tell(seen.same, name, Times(where))
         for (handed, region), touched in zip(self._guarded, self._touched, strict=True):
             sure = alone or (quiet and not touched and not handed.touched())
             if sure and (changed := region.changed()) is not None:
                 count = min(int(changed.sum()) * region.unit, region.size)
                 tell(seen.earlier, f"{handed.op} at {handed.where.place}", Times(where, 1, count, region.size))
+
+    def _homes(self, name: str) -> set[int]:
+        return {tensor.untyped_storage()._cdata for tensor in self.tensors.get(name, ())}
 
     def _version_counts(self) -> dict[str, list[int | None]]:
         return {name: [version(tensor) for tensor in parts] for name, parts in self.tensors.items()}

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from esimd_ops.observe import observe
 from esimd_ops.observe.api import Seen
 from esimd_ops.observe.saved import copied
-from schema_patch.model import Report, ToolError
+from schema_patch.model import Report, ToolError, Verdict
 
 SPACE = "observed_in_programs"
 ring = [torch.zeros(4) for _ in range(16)]
@@ -140,6 +140,13 @@ def test_a_conjugate_is_saved_as_one() -> None:
     saved = copied({"x": x, "imag": x.imag})
     assert torch.equal(saved["x"], x)
     assert torch.equal(saved["imag"], x.imag)
+
+
+def test_views_of_one_buffer_of_which_one_is_written(ops: Any) -> None:
+    """Torch counts writes to both together, as of a fused projection: of the other nothing is said."""
+    q, k, v = torch.arange(12.0).chunk(3)
+    _, report = seen(partial(ops.two, q, k, v))
+    assert {each.op: each.verdict for each in report.checked}[f"{SPACE}::two"] is Verdict.RIGHT
 
 
 def test_a_caller_in_a_package_whose_name_begins_with_torch(ops: Any) -> None:

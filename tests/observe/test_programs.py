@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,24 @@ def test_a_conjugate_is_saved_as_one() -> None:
     saved = copied({"x": x, "imag": x.imag})
     assert torch.equal(saved["x"], x)
     assert torch.equal(saved["imag"], x.imag)
+
+
+def test_two_who_observe_the_same(ops: Any) -> None:
+    """One that rests, and begins again, puts no other out; nor does one that ends before the other."""
+    calls = partial(ops.fresh, torch.ones(2))
+    bare = ops.fresh._op
+    with ExitStack() as both:
+        one = both.enter_context(observe(SPACE, first=0, budget=1e-9))
+        with observe(SPACE) as other:
+            calls()
+            assert one.record.operators[f"{SPACE}::fresh"].rested
+            calls()
+            one.session.schedule._wake()
+            calls()
+            both.close()
+            calls()
+    assert [each.record.operators[f"{SPACE}::fresh"].calls for each in (one, other)] == [2, 4]
+    assert ops.fresh._op is bare
 
 
 def test_views_of_one_buffer_of_which_one_is_written(ops: Any) -> None:

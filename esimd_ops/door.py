@@ -8,7 +8,9 @@ points (TORCH_DEVICE_BACKEND_AUTOLOAD=0, an older torch), call `enter()` first t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from . import environment
 
@@ -20,6 +22,11 @@ def enter() -> None:
 
     Raises ToolError for an operator table that cannot be read: torch says so, and its import fails.
     """
+    with _whole():
+        _enter()
+
+
+def _enter() -> None:
     _register_log()
     if environment.observed_into():
         from .observe import process
@@ -41,6 +48,26 @@ def enter() -> None:
         _enable(asked, log.info)
         own = [name for name in asked if name not in tables.everything().all_namespaces]
         guard.expect(own, environment.GUARD, environment.user_tables())
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Modules of the kit whose own import has led here, by `import torch`, are half made: within, they are made anew.
+
+    Python then hands out the new ones: at the end of an import it looks the module up by its name.
+    """
+    half = {name: each for name, each in sys.modules.items() if name.startswith("esimd_ops.") and _is_half_made(each)}
+    for name in half:
+        del sys.modules[name]
+    try:
+        yield
+    finally:
+        for name, module in half.items():
+            sys.modules.setdefault(name, module)
+
+
+def _is_half_made(module: object) -> bool:
+    return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
 def _enable(namespaces: Iterable[str], tell: Callable[[str], None]) -> None:

@@ -126,21 +126,27 @@ def _start(namespace: str, known: Known) -> None:
 @contextmanager
 def enabled(namespace: str | Iterable[str] | None = None, **options: Any) -> Iterator[Guard]:
     """`enable` for the length of a block, for tests: what was compiled before and within it is forgotten with it."""
-    import torch
-
-    before = dict(_known)
-    torch._dynamo.reset()
-    _forget_compilations()
+    before, replaced = dict(_known), replacing.names()
+    _begin_anew(before, replaced)
     try:
         yield enable(namespace, **options)
     finally:
-        tellers = list(_tellers)
-        disable()
-        torch._dynamo.reset()
-        _forget_compilations()
-        _tellers.extend(tellers)
-        for name, known in before.items():
-            _start(name, known)
+        _begin_anew(before, replaced)
+
+
+def _begin_anew(known: Mapping[str, Known], replaced: tuple[str, ...]) -> None:
+    """As if nothing had been compiled, and no more were guarded and replaced than this."""
+    import torch
+
+    tellers = list(_tellers)
+    disable()
+    torch._dynamo.reset()
+    _forget_compilations()
+    for name, each in known.items():
+        _start(name, each)
+    _tellers.extend(tellers)
+    if replaced:
+        replacing.enable(replaced)
 
 
 def inherit(text: str) -> Guard:

@@ -20,7 +20,10 @@ from .record import Operator, Times, Where, tell
 
 
 class Before:
-    """Made before a call. `tensors`: by argument, those that hold bytes; `moment` tells older results from newer."""
+    """Made before a call, under `memory.aside`.
+
+    `tensors`: by argument, those that hold bytes; `moment` tells older results from newer.
+    """
 
     def __init__(self, values: dict[str, Any], results: Results, depth: int, threads: set[int]) -> None:
         """`threads`: all that have called observed operators. Raises NotWatched."""
@@ -37,17 +40,16 @@ class Before:
         guarded = results.guarded(depth, set(self.storages))
         self._touched = [handed.touched() for handed, _ in guarded]
         self._devices = {storage.device for storage in (*self.storages.values(), *(held for _, held in guarded))}
-        with memory.aside():
-            memory.synchronize(self._devices)
-            self._regions = memory.regions(self.storages.values())
-            self._guarded = [(handed, memory.regions([storage])[0]) for handed, storage in guarded]
+        memory.synchronize(self._devices)
+        self._regions = memory.regions(self.storages.values())
+        self._guarded = [(handed, memory.regions([storage])[0]) for handed, storage in guarded]
         self.moment = results.now()
 
     def compare(self, declared: frozenset[str], seen: Operator, where: Where) -> None:
         """Puts into `seen` what changed since."""
         memory.synchronize(self._devices)
         now = self._version_counts()
-        moved = {name for name in now if now[name] != self._versions[name]}
+        moved = [name for name in now if now[name] != self._versions[name]]
         alone = threading.active_count() == 1
         quiet = alone or len(self._threads) == 1
         counted = not moved and None not in {count for counts in now.values() for count in counts}
@@ -58,25 +60,30 @@ class Before:
             if (changed := region.changed()) is not None:
                 beside = quiet and (alone or counted)
                 written |= self._attribute(region, changed, declared, seen, where, beside=beside)
-        for name in moved - written:
-            tell(seen.same, name, Times(where))
+        known = {home for name in written | (declared & {*moved}) for home in self._homes(name)}
+        for name in (name for name in moved if name not in written):
+            if name in declared or not known & self._homes(name):  # views of one storage are counted together
+                tell(seen.same, name, Times(where))
         for (handed, region), touched in zip(self._guarded, self._touched, strict=True):
             sure = alone or (quiet and not touched and not handed.touched())
             if sure and (changed := region.changed()) is not None:
                 count = min(int(changed.sum()) * region.unit, region.size)
                 tell(seen.earlier, f"{handed.op} at {handed.where.place}", Times(where, 1, count, region.size))
 
+    def _homes(self, name: str) -> set[int]:
+        return {tensor.untyped_storage()._cdata for tensor in self.tensors.get(name, ())}
+
     def _version_counts(self) -> dict[str, list[int | None]]:
         return {name: [version(tensor) for tensor in parts] for name, parts in self.tensors.items()}
 
     def _reformed(self, seen: Operator, where: Where) -> set[str]:
         """Arguments that have another shape, or lie elsewhere, since the call."""
-        found = {name for name, tensor, form in self._forms if _form(tensor) != form}
+        found = dict.fromkeys(name for name, tensor, form in self._forms if _form(tensor) != form)
         for name in found:
             size = _size([tensor for of, tensor, _ in self._forms if of == name])
             tell(seen.writes, name, Times(where, 1, size, size))
             seen.given.setdefault(name, 1)
-        return found
+        return set(found)
 
     def _attribute(
         self,
@@ -97,7 +104,7 @@ class Before:
         def count(units: Tensor, most: int) -> int:
             return min(int(units.sum()) * region.unit, most)
 
-        for name in declared & covers.keys():
+        for name in (name for name in covers if name in declared):
             if found := count(changed & covers[name], _size(own[name])):
                 tell(seen.writes, name, Times(where, 1, found, _size(own[name])))
                 written.add(name)

@@ -44,11 +44,15 @@ class Instead:
         return getattr(self.original, name)
 
     def put(self) -> None:
-        if self._closed:
+        above = self._above(self.original)
+        if self._closed or (above is None and self.callee._op is not self.original):
             return
         if isinstance(self.callee, OpOverloadPacket):  # torch.jit.script knows operators by their functions
             torch.jit._builtins._register_builtin(self, name_of(self.callee))
-        self.callee._op = self
+        if above:
+            above.original = self
+        else:
+            self.callee._op = self
 
     def close(self) -> None:
         self._closed = True
@@ -58,6 +62,17 @@ class Instead:
         torch.jit._builtins._get_builtin_table().pop(id(self), None)
         if self.callee._op is self:
             self.callee._op = self.original
+        elif above := self._above(self):
+            above.original = self.original
+
+    def _above(self, function: Any) -> Instead | None:
+        """Of several that stand in one place, as of two who observe, the one that calls this function."""
+        each = self.callee._op
+        while isinstance(each, Instead) and each is not self:
+            if each.original is function:
+                return each
+            each = each.original
+        return None
 
 
 class Entry:
@@ -135,7 +150,10 @@ def overload_of(callee: Callee, args: Any, kwargs: Any) -> str:
     if isinstance(callee, OpOverload):
         return callee._schema.overload_name
     names = callee._overload_names
-    return names[0] if len(names) == 1 else torch._C._jit_resolve_packet(callee._qualified_op_name, *args, **kwargs)
+    if len(names) == 1:
+        return names[0]
+    found: str = torch._C._jit_resolve_packet(callee._qualified_op_name, *args, **kwargs)
+    return "" if found == "default" else found
 
 
 def has_several(callee: Callee) -> bool:

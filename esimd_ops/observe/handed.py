@@ -29,6 +29,7 @@ class Handed:
     turn: tuple[object, int]
     where: Where
     storage: StorageWeakRef
+    place: tuple[int, int]
     start: int
     end: int
     order: int
@@ -38,9 +39,9 @@ class Handed:
     version: int | None
 
     def alive(self) -> torch.UntypedStorage | None:
-        """Its memory, held, where somebody still has it."""
+        """Its memory, held, where somebody still has it. A storage that was resized has another, or none."""
         found: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(self.storage.cdata)
-        return found
+        return found if found is not None and _place(found) == self.place else None
 
     def touched(self) -> bool:
         """Torch knows of a write to it since; where nobody can tell, yes."""
@@ -63,7 +64,7 @@ class Results:
         storage = tensor.untyped_storage()
         if storage.nbytes():
             kept = Handed(
-                op, turn, where, StorageWeakRef(storage), *memory.extent(tensor), next(self._order),
+                op, turn, where, StorageWeakRef(storage), _place(storage), *memory.extent(tensor), next(self._order),
                 threading.get_ident(), depth, weakref.ref(tensor), version(tensor),
             )  # fmt: skip
             self._all.append(kept)
@@ -77,6 +78,11 @@ class Results:
                 if kept is not None and kept.device == tensor.device:
                     return handed
         return None
+
+    def calls_since(self, handed: Handed) -> int:
+        """How many watched calls of its operator with the same shapes have handed out a result after it."""
+        alike = (each for each in self._all if each.op == handed.op and each.turn[0] == handed.turn[0])
+        return len({each.turn[1] for each in alike if each.order > handed.order} - {handed.turn[1]})
 
     def guarded(self, depth: int, apart_from: set[int]) -> list[tuple[Handed, torch.UntypedStorage]]:
         """The last ones of this thread that are alive, and in none of these storages."""
@@ -93,6 +99,10 @@ class Results:
             if storage.nbytes() <= LARGEST:
                 found[storage._cdata] = (handed, storage)
         return list(found.values())
+
+
+def _place(storage: torch.UntypedStorage) -> tuple[int, int]:
+    return storage.data_ptr(), storage.nbytes()
 
 
 def version(tensor: Tensor) -> int | None:

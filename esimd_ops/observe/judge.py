@@ -120,7 +120,8 @@ def _findings(op: str, schema: Schema, seen: Operator) -> Iterator[Finding]:
                 words = f"returns memory of '{name}' as if it were a new tensor: {_times(times)}"
                 yield Finding("SP103", place, op, words)
         for other, times in result.twins.items():
-            yield Finding("OB102", place, op, f"results {other} and {index} share memory: {_times(times)}")
+            which = f"results {other} and {index}" if other != str(index) else f"two tensors of result {index}"
+            yield Finding("OB102", place, op, f"{which} share memory: {_times(times)}")
     for names, times in seen.outside.items():
         words = f"writes beside its arguments, in the storage of {names}: {_times(times)}"
         yield Finding("OB101", place, op, words)

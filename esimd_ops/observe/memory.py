@@ -49,6 +49,10 @@ class Region:
         """Its elements lie here."""
         return tensor.untyped_storage()._cdata in self._homes
 
+    def order(self, numbers: dict[int, int]) -> int:
+        """The number of its first storage."""
+        return min(numbers[home] for home in self._homes)
+
     def changed(self) -> Tensor | None:
         """A bool for each unit from the first that changed to the last, on the region's device; None where none did.
 
@@ -107,15 +111,14 @@ class Region:
 
 
 def regions(storages: Iterable[torch.UntypedStorage]) -> list[Region]:
-    """The storages, where they hold anything, in regions. Storages of a device that only touch stay apart.
+    """The storages, where they hold anything, in regions, in the order given, not in that of addresses, which differs
+    from run to run. Storages of a device that only touch stay apart.
 
     Outside the CPU a region is one storage: two storages over one memory are compared twice there.
     """
     found: list[Region] = []
-    by_place = sorted(
-        {storage._cdata: storage for storage in storages if storage.nbytes()}.values(),
-        key=lambda storage: (str(storage.device), storage.data_ptr()),
-    )
+    each = {storage._cdata: storage for storage in storages if storage.nbytes()}
+    by_place = sorted(each.values(), key=lambda storage: (str(storage.device), storage.data_ptr()))
     group: list[torch.UntypedStorage] = []
     start = end = 0
     for storage in by_place:
@@ -129,7 +132,8 @@ def regions(storages: Iterable[torch.UntypedStorage]) -> list[Region]:
         group, start, end = [storage], first, last
     if group:
         found.append(Region(group, start, end))
-    return found
+    order = {home: number for number, home in enumerate(each)}
+    return sorted(found, key=lambda region: region.order(order))
 
 
 def _places(old: Tensor, new: Tensor) -> tuple[int, int] | None:

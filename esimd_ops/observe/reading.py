@@ -31,7 +31,10 @@ def key(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
 
 def _key(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return value.shape
+        try:
+            return value.shape
+        except RuntimeError:  # a nested tensor has none
+            return type(value)
     if isinstance(value, (list, tuple)):
         return tuple(_key(part) for part in value)
     return value if isinstance(value, _IN_KEY) else None if value is None else type(value)
@@ -60,7 +63,8 @@ def _parts(value: Any) -> Iterator[Tensor]:
             for name in value.__tensor_flatten__()[0]:
                 yield from _parts(getattr(value, name))
         elif value.layout is not torch.strided or value.is_nested:
-            raise NotWatched(f"a tensor of layout {str(value.layout).removeprefix('torch.')}")
+            layout = "nested" if value.is_nested else str(value.layout).removeprefix("torch.")
+            raise NotWatched(f"a tensor of layout {layout}")
         elif type(value) not in PLAIN and not _has_memory(value):
             raise NotWatched(f"a {type(value).__name__}, whose memory is not known")
         else:
@@ -90,6 +94,8 @@ def shapes(values: dict[str, Any]) -> str:
 
 
 def _shape(name: str, value: Any) -> str:
+    if isinstance(value, Tensor) and value.is_nested:
+        return f"{name} nested"
     if isinstance(value, Tensor):
         return f"{name}{list(value.shape)} {str(value.dtype).removeprefix('torch.')}"
     if isinstance(value, (list, tuple)) and any(isinstance(part, Tensor) for part in value):

@@ -51,7 +51,7 @@ def is_plain(values: dict[str, Any]) -> bool:
     """Its tensors hold values, and no more than a plain tensor does: no call that is traced."""
     tensors = [part for part in _flat(list(values.values())) if isinstance(part, Tensor)]
     kinds = (Tensor, torch.nn.Parameter)
-    return all(type(t) in kinds and not t.is_meta and t.layout is torch.strided for t in tensors)
+    return all(type(t) in kinds and not t.is_meta and t.layout is torch.strided and not t.is_nested for t in tensors)
 
 
 def _unsaved(values: dict[str, Any]) -> str:
@@ -79,6 +79,8 @@ def copied(values: dict[str, Any], *, on_cpu: bool = True) -> dict[str, Any]:
             storages[own._cdata] = own.cpu() if on_cpu and own.device.type != "cpu" else own.clone()
         found = torch.empty(0, dtype=value.dtype, device=storages[own._cdata].device)
         found.set_(storages[own._cdata], value.storage_offset(), value.shape, value.stride())
+        found = found.conj() if value.is_conj() else found
+        found = torch._neg_view(found) if value.is_neg() else found
         return found.requires_grad_(value.requires_grad)
 
     return {name: copy(value) for name, value in values.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from schema_patch.model import ToolError
 from schema_patch.schemas import grammar
 
 from . import entry, reading, record
@@ -26,6 +28,7 @@ from .watch import Signature, Watcher
 
 WRITE_S = 1.0  # how old a part of the record may grow: a worker may be killed
 _clock = time.perf_counter
+log = logging.getLogger("schema_kit")
 
 Save = Callable[[OpOverload[..., Any], dict[str, Any]], None]
 
@@ -77,8 +80,17 @@ class Session:
             self._entry.open()
 
     def keep_in(self, path: Path) -> None:
-        """Writes what was seen, now and then and at the end of the process, into a file that others add to."""
+        """Writes what was seen, now and then and at the end of the process, into a file that others add to.
+
+        Raises ToolError where there can be no such file. What cannot be written later is an error in the log.
+        """
         self._path = path.absolute()
+        if self._path.exists() and not self._path.is_file():
+            raise ToolError("what is observed cannot be written: expected a file or nothing there", str(path))
+        try:
+            record.parts_of(self._path).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ToolError(f"what is observed cannot be written: {error.strerror}", str(path)) from error
         atexit.register(self._finish)
         processes.Finalize(None, self._finish, exitpriority=100)  # children of multiprocessing end without atexit
         os.register_at_fork(after_in_child=self._begin_anew)
@@ -116,14 +128,20 @@ class Session:
 
     def _write(self) -> None:
         assert self._path
-        with self.lock:
-            record.write(record.parts_of(self._path), self.record())
+        try:
+            with self.lock:
+                record.write(record.parts_of(self._path), self.record())
+        except OSError as error:  # no reason for the program to fail
+            log.error("what was observed could not be written: %s", error)
         self._written = _clock()
 
     def _finish(self) -> None:
         if self._path:
             self._write()
-            record.gather(self._path)
+            try:
+                record.gather(self._path)
+            except OSError as error:
+                log.error("what was observed could not be gathered: %s", error)
             self._path = None
 
     def _begin_anew(self) -> None:
@@ -146,7 +164,8 @@ class _Observed(Instead):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         session, began = self._session, _clock()
         state = self._only or self._state(args, kwargs)
-        seen, shape = state.seen, reading.key(args, kwargs)
+        with torch._C.DisableTorchFunction():
+            seen, shape = state.seen, reading.key(args, kwargs)
         seen.calls += 1
         turn = state.turns[shape] = state.turns.get(shape, 0) + 1
         if session.allowed and (reason := session.allowed.get(self._name)):

@@ -17,7 +17,10 @@ from .record import Record
 
 
 def table(record: Record) -> Table:
-    """An entry for each operator that was watched. A table knows no overloads: of several the nameless one counts.
+    """An entry for each operator that was watched.
+
+    A table knows no overloads: of several with the same arguments it says what any of them does, of others what the
+    first does, the nameless one before all.
 
     Raises ToolError where two namespaces have an operator of one name that does different things.
     """
@@ -40,7 +43,9 @@ def table(record: Record) -> Table:
         there = entries.get(name)
         if there is None:
             entries[name] = entry
-        elif space not in there.namespaces:
+        elif space in there.namespaces:
+            entries[name] = _either(there, entry) if there.arguments == entry.arguments else there
+        else:
             if (there.arguments, there.writes, there.returns) != (entry.arguments, entry.writes, entry.returns):
                 others = ", ".join(there.namespaces)
                 raise ToolError(f"{name} of {space} does something else than that of {others}: observe one --namespace")
@@ -48,6 +53,19 @@ def table(record: Record) -> Table:
                 there, namespaces=(*there.namespaces, space), observed=there.observed + entry.observed
             )
     return Table(tuple(spaces), entries, frozenset())
+
+
+def _either(one: Entry, other: Entry) -> Entry:
+    """What is to be said where it may be the one or the other."""
+    writes, unseen = {*one.writes, *other.writes}, {*one.never_given} & {*other.never_given}
+    return msgspec.structs.replace(
+        one,
+        returns=one.returns if one.returns == other.returns else "unknown",
+        writes=tuple(name for name in one.arguments if name in writes),
+        observed=one.observed + other.observed,
+        evidence=f"{one.evidence}; {other.evidence}",
+        never_given=tuple(name for name in one.arguments if name in unseen),
+    )
 
 
 def write(found: Table, path: Path) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from .handed import Handed, Results
 from .reading import NotWatched
 from .record import Kept, Operator, Result, Times, Where, tell
 
-NOT_CALLERS = (str(Path(__file__).parent), str(Path(torch.__file__).parent), "<")
+NOT_CALLERS = (f"{Path(__file__).parent}{os.sep}", f"{Path(torch.__file__).parent}{os.sep}", "<")
 CALLS = (torch._ops.OpOverload.__call__.__code__, torch._ops.OpOverloadPacket.__call__.__code__)
 Turn = tuple[object, int]
 
@@ -65,12 +66,15 @@ class Watcher:
         self._threads.add(threading.get_ident())
         values = reading.named(signature.arguments, args, kwargs)
         place, depth = caller()
-        where = Where(place, reading.shapes(values), seen.calls)
-        seen.first = seen.first or where
+        before = None
         try:
-            before = Before(values, self._results, depth, self._threads)
+            with memory.aside():
+                where = Where(place, reading.shapes(values), seen.calls)
+                seen.first = seen.first or where
+                before = Before(values, self._results, depth, self._threads)
         except NotWatched as error:
             _count(seen.unwatched, str(error))
+        if before is None:
             return original(*args, **kwargs)
         returned = False
         try:
@@ -109,7 +113,7 @@ class Watcher:
         """What one result is: each tensor of it an argument, memory handed out before, or new."""
         given = [(name, tensor) for name, found in before.tensors.items() for tensor in found]
         fresh = bool(tensors)
-        for tensor in tensors:
+        for number, tensor in enumerate(tensors):
             size = tensor.numel() * tensor.element_size()
             if shared := _argument(tensor, given):
                 name, whole = shared
@@ -117,9 +121,9 @@ class Watcher:
                 fresh = False
                 continue
             if handed := self._results.earlier(tensor, before.moment):
-                _keep(result, handed, Times(where, 1, size), turn)
+                _keep(result, handed, Times(where, 1, size), turn, self._results.calls_since(handed))
                 fresh = False
-            for index, other in enumerate(others):
+            for index, other in enumerate([*others, tensors[:number]]):
                 if any(memory.overlap(tensor, twin) for twin in other):
                     tell(result.twins, str(index), Times(where, 1, size))
         if fresh:
@@ -142,18 +146,24 @@ def _identical(one: Tensor, other: Tensor) -> bool:
         one.data_ptr() == other.data_ptr()
         and one.shape == other.shape
         and one.stride() == other.stride()
-        and one.dtype == other.dtype
+        and (one.dtype, one.is_conj(), one.is_neg()) == (other.dtype, other.is_conj(), other.is_neg())
     )
 
 
-def _keep(result: Result, handed: Handed, times: Times, turn: Turn) -> None:
-    """The result was handed out before. How many calls ago tells the size of a ring, where the calls were alike."""
-    ring = turn[1] - handed.turn[1] if handed.turn[0] == turn[0] else 1
+def _keep(result: Result, handed: Handed, times: Times, turn: Turn, watched: int) -> None:
+    """The result was handed out before. How many calls ago tells the size of a ring, where the calls were alike.
+
+    watched: of the calls between, those that were watched. Where some were not, the ring may have turned several times:
+    it is known to hold what these have handed out, no more.
+    """
+    calls = turn[1] - handed.turn[1] if handed.turn[0] == turn[0] else 1
+    ring = min(calls, watched + 1)
     if result.kept is None:
         result.kept = Kept(times, handed.op, handed.where, ring)
     else:
         result.kept.times.add(times)
-        result.kept.ring = min(result.kept.ring, ring)
+        if ring == calls:
+            result.kept.ring = min(result.kept.ring, ring)
 
 
 def _split(result: Any, count: int) -> list[Any]:

@@ -73,6 +73,12 @@ def disable() -> tuple[str, ...]:
         return undone
 
 
+def names() -> tuple[str, ...]:
+    """The operators in whose place ours are put, now or when they are loaded."""
+    with _lock:
+        return tuple(_placed)
+
+
 def status() -> tuple[Replaced, ...]:
     """The operators in whose place ours stand, of those that exist by now, and the calls so far."""
     with _lock:

@@ -30,12 +30,12 @@ def entry(entry_points: Path) -> Path:
     return entry_points
 
 
-def run(entry: Path, *argv: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(entry: Path, *argv: str, program: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SCHEMA_KIT") and name != "CI"}
     path = os.pathsep.join([str(entry), str(HERE.parents[1])])
     environment = {**kept, "PYTHONPATH": path, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", **variables}
     return subprocess.run(
-        [sys.executable, str(HERE / "everywhere.py"), *argv],
+        [sys.executable, *(("-c", program) if program else (str(HERE / "everywhere.py"), *argv))],
         capture_output=True,
         text=True,
         env=environment,
@@ -97,3 +97,13 @@ def test_what_the_switch_may_say(monkeypatch: pytest.MonkeyPatch, value: str, ex
     monkeypatch.setenv("SCHEMA_KIT_GUARD", value)
     assert environment.guarded_namespaces() == expected
     assert environment.guard_is_off() == (value in ("0", "off"))
+
+
+@pytest.mark.parametrize("module", ["guard", "replace", "native", "observe.session"])
+def test_the_kit_may_be_imported_before_torch(entry: Path, module: str) -> None:
+    """Its import of torch enters the door, which wants the modules whose import is not done."""
+    program = f"import esimd_ops.{module} as first; from esimd_ops import guard; print(guard.status())"
+    program += f"; import sys; assert first is sys.modules['esimd_ops.{module}']"
+    done = run(entry, SCHEMA_KIT_GUARD="everywhere", program=program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "everywhere: no operators yet; they are guarded when they are loaded\n"

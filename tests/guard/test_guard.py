@@ -110,6 +110,19 @@ def test_disable_takes_it_back(scratch) -> None:
     assert oplib.outcome(program(name), "aot_eager") == "right"
 
 
+def test_a_block_says_something_else_of_a_traced_operator_and_leaves_all_as_it_was(scratch) -> None:
+    name, library = scratch
+    plain(library)
+    guard.enable(name, writes={"op": "output"}, returns={"op": "output"})
+    before = guard.status()
+    assert oplib.outcome(program(name), "aot_eager") == "right"
+    with guard.enabled(name, writes={"op": ["x", "output"]}, returns={"op": "output"}) as within:
+        assert [d.writes for d in within.decisions] == [("x", "output")]
+        assert oplib.outcome(program(name), "aot_eager") == "right"
+    assert guard.status() == before
+    assert oplib.outcome(program(name), "aot_eager") == "right"
+
+
 @pytest.mark.parametrize(
     "order", ["guard, operator, fake", "operator, guard, fake", "operator, fake, guard", "operator, guard"]
 )

@@ -105,3 +105,13 @@ def test_the_environment_says_so_too(races: Runtime, monkeypatch: pytest.MonkeyP
 def test_what_is_none_of_ours_is_refused(word: str) -> None:
     with pytest.raises(guard.GuardError, match=f"'{word}': expected 'races'"):
         guard.enable(replace=word)
+
+
+def test_a_block_for_a_test_leaves_what_was_replaced_before() -> None:
+    guard.enable(replace=OP.replace("esimd_race", "custom_esimd_kernels"))
+    before = replace.names()
+    with guard.enabled(replace="races"):
+        assert len(replace.names()) > len(before) == 1
+    assert replace.names() == before
+    guard.disable()
+    assert replace.names() == ()

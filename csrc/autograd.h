@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace esimd_ops {
+namespace [[gnu::visibility("hidden")]] esimd_ops {  // for no other library: its functions need no slot
 
 // For the dispatch key Autograd, boxed. Does what torch's own in-place operators do: an argument that requires grad is
 // refused (unless under no_grad), and the version of each written tensor rises, so that a backward() which needs the

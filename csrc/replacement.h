@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-namespace esimd_ops {
+namespace [[gnu::visibility("hidden")]] esimd_ops {  // for no other library: its functions need no slot
 
 // While it lives, calls of `op` ("namespace::name", which need not exist yet) go to `ours`, an operator that writes the
 // same arguments and returns nothing; `returned` is the position of the argument that `op` hands back where it returns

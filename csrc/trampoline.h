@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace esimd_ops {
+namespace [[gnu::visibility("hidden")]] esimd_ops {  // for no other library: its functions need no slot
 
 // What becomes of each result of the operator that is called.
 enum class Result { kDrop, kKeep, kClone };

@@ -25,9 +25,14 @@ namespace {
 
 using c10::DeviceType;
 
-C10_REGISTER_GUARD_IMPL(XPU, c10::impl::NoOpDeviceGuardImpl<DeviceType::XPU>)
+sycl::queue& queue() { return c10::xpu::getCurrentXPUStream().queue(); }
 
-void wait() { c10::xpu::getCurrentXPUStream().queue().wait_and_throw(); }
+struct Guard : c10::impl::NoOpDeviceGuardImpl<DeviceType::XPU> {
+  void* getStreamNativeHandle(const c10::Stream) const override { return &queue(); }
+};
+C10_REGISTER_GUARD_IMPL(XPU, Guard)
+
+void wait() { queue().wait_and_throw(); }
 
 // The same memory as a tensor of another device. What the CPU reads has been computed, what is freed is no longer used.
 at::Tensor on(const at::Tensor& tensor, DeviceType type) {
@@ -84,10 +89,13 @@ at::Tensor& copy_(at::Tensor& to, const at::Tensor& from, bool) {
   return to;
 }
 
+void record_stream(at::Tensor&, at::Stream) {}  // what is freed waits for the queue: see `on`
+
 TORCH_LIBRARY_IMPL(_, XPU, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&as_cpu>()); }
 
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   m.impl("copy_", copy_);
+  m.impl("record_stream", record_stream);
   m.impl("as_strided", at::native::as_strided_tensorimpl);
   m.impl("view", at::native::view);
 }

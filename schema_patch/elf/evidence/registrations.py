@@ -89,16 +89,19 @@ class _Search:
     def exhausted(self) -> bool:
         return self.steps + DECODED * self.image.decoded > WORK
 
-    def sites(self, *groups: tuple[str, ...]) -> list[set[int]]:
-        """Of each group of names, the ends of all calls of functions whose name begins so."""
+    def sites(self, *groups: tuple[str, ...]) -> tuple[list[set[int]], set[int]]:
+        """Of each group of names, the ends of all calls of functions whose name begins so; and who keeps an address."""
         slots = {slot: n for n, names in enumerate(groups) for slot in self.image.slots(names)}
         ways = {address: n for n, names in enumerate(groups) for address in self.image.own(names)}
         found: dict[int, set[int]] = {}
-        self._direct(slots, ways, found)
-        return [found.get(n, set()) for n in range(len(groups))]
+        keepers = self._direct(slots, ways, found)
+        return [found.get(n, set()) for n in range(len(groups))], keepers
 
-    def _direct(self, slots: dict[int, int], ways: dict[int, int], found: dict[int, set[int]]) -> None:
-        """The ends of calls through slots and of addresses, each with the function that it stands for."""
+    def _direct(self, slots: dict[int, int], ways: dict[int, int], found: dict[int, set[int]]) -> set[int]:
+        """The ends of calls through slots and of addresses, by the function that each stands for.
+
+        Gives the functions that keep one's address in a register, for many calls.
+        """
         ways, left = dict(ways), set(slots)
         for part in self.layout.code:
             for place, slot, is_call in calls.stubs(self.data, part, slots):
@@ -110,11 +113,13 @@ class _Search:
                 around = self.functions.around(place)
                 if around and place - around[0] > STUB and not self._is_stub(place):
                     found.setdefault(slots[slot], set()).add(place + 6)  # a call in the place of a return
-        for part in self.layout.code:  # an address that is kept in a register, for many calls
-            self.loading |= self.around(site for site, _ in calls.references(self.data, part, left))
+        keepers = [
+            self.around(site for site, _ in calls.references(self.data, part, left)) for part in self.layout.code
+        ]
         for part in self.layout.code:
             for site, target in calls.direct(self.data, part, ways):
                 found.setdefault(ways[target], set()).add(site)
+        return set().union(*keepers)
 
     def _is_stub(self, place: int) -> bool:
         """Whether a jump stands among its like, as in the tables that linkers make."""
@@ -127,14 +132,18 @@ class _Search:
         if new:
             self.asked |= {target: set() for target in new}
             slots = {slot: target for target in new for slot in self.image.inner_slots.get(target, ())}
-            self._direct(slots, new, self.asked)
+            self.loading |= self._direct(slots, new, self.asked)
         return {target: self.asked[target] for target in targets}
 
     def kept_calls(self) -> set[int]:
-        """The ends of calls by a register, in functions that keep the address of torch's registration in one."""
+        """The ends of calls by a register, in functions that keep the address of torch's registration in one.
+
+        Of a function that was followed to its end, what was not reached is never run.
+        """
+        whole = {entry for entry, result in self.results.items() if not result.why}
         return {
             step.next - IMAGE
-            for entry in self.loading
+            for entry in self.loading - whole
             for step in map(self.image.step, self.program.graph(IMAGE + entry).after)
             if step.kind == CALL and not step.to and not step.slot
         }
@@ -224,8 +233,8 @@ def _searched(image: Image) -> tuple[_Search, list[Registration]]:
     functions = Functions(image.data, image.layout)
     program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
     search = _Search(image.data, image.layout, image, functions, program)
-    program.catches = lambda: (IMAGE + site for site in search.sites(("__cxa_begin_catch",))[0])
-    opens, defines = search.sites(OPENS, DEFINES)
+    program.catches = lambda: (IMAGE + site for site in search.sites(("__cxa_begin_catch",))[0][0])
+    (opens, defines), search.loading = search.sites(OPENS, DEFINES)
     search.follow(opens)
     search.follow(defines, search.loading)
     return search, _registrations(search, defines)

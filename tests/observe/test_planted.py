@@ -30,7 +30,10 @@ def report(seen: Seen) -> Report:
 def test_a_lie_is_found_with_its_evidence(report: Report, name: str) -> None:
     case, op = LIES[name], f"{LIARS}::{name}"
     found = [finding for finding in report.findings if finding.op == op]
-    assert tuple(sorted({finding.code for finding in found})) == case.codes, found
+    codes = {finding.code for finding in found}
+    # A kept buffer (SP104) is also seen to change between its calls (OB101) unless its memory was looked at in between.
+    surely = set(case.codes) - ({"OB101"} if "SP104" in case.codes else set())
+    assert surely <= codes <= set(case.codes), found
     assert any(case.says in finding.message for finding in found), found
     assert all("planted.py:" in finding.message and finding.location.path.endswith("planted.py") for finding in found)
     (row,) = (row for row in report.checked if row.op == op)

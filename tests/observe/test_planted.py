@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import planted
 import pytest
 from planted import ANSWERS, HONEST, LIARS, LIES
@@ -22,17 +24,22 @@ def seen(operators: object) -> Seen:
 
 
 @pytest.fixture(scope="module")
-def report(seen: Seen) -> Report:
+def alone() -> bool:
+    return threading.active_count() == 1
+
+
+@pytest.fixture(scope="module")
+def report(alone: bool, seen: Seen) -> Report:
     return seen.report()
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_lie_is_found_with_its_evidence(report: Report, name: str) -> None:
+def test_a_lie_is_found_with_its_evidence(report: Report, alone: bool, name: str) -> None:
     case, op = LIES[name], f"{LIARS}::{name}"
     found = [finding for finding in report.findings if finding.op == op]
     codes = {finding.code for finding in found}
-    # A kept buffer (SP104) is also seen to change between its calls (OB101) unless its memory was looked at in between.
-    surely = set(case.codes) - ({"OB101"} if "SP104" in case.codes else set())
+    # While other threads live, who changed a buffer between two calls is not known: OB101 is not said, SP104 is.
+    surely = set(case.codes) - (set() if alone or "SP104" not in case.codes else {"OB101"})
     assert surely <= codes <= set(case.codes), found
     assert any(case.says in finding.message for finding in found), found
     assert all("planted.py:" in finding.message and finding.location.path.endswith("planted.py") for finding in found)

@@ -89,12 +89,12 @@ def read(data: bytes, where: str) -> Module:
     by_value: set[int] = set()
     imports: list[str] = []
     current = 0
-    for code, words in _instructions(data, where):
+    for code, words in instructions(data, where):
         if code == ENTRY_POINT:
-            entries[words[1]] = _text(words[2:])
+            entries[words[1]] = text_of(words[2:])
         elif code == DECORATE:
             if words[1] == LINKAGE and words[-1] == IMPORT:
-                imports.append(_text(words[2:]))
+                imports.append(text_of(words[2:]))
             elif words[1] == CPACKED:
                 types.packed.add(words[0])
             elif words[1] == FUNC_PARAM_ATTR and words[2] == BY_VAL:
@@ -121,7 +121,7 @@ def read(data: bytes, where: str) -> Module:
     return Module(tuple(kernels), tuple(sorted(set(imports))))
 
 
-def _instructions(data: bytes, where: str) -> Iterator[tuple[int, tuple[int, ...]]]:
+def instructions(data: bytes, where: str) -> Iterator[tuple[int, tuple[int, ...]]]:
     if len(data) % 4 or len(data) < 4 * HEAD:
         raise ToolError(f"expected a SPIR-V module, found {len(data)} bytes", where)
     words = struct.unpack(f"<{len(data) // 4}I", data)
@@ -136,5 +136,5 @@ def _instructions(data: bytes, where: str) -> Iterator[tuple[int, tuple[int, ...
         at += length
 
 
-def _text(words: tuple[int, ...]) -> str:
+def text_of(words: tuple[int, ...]) -> str:
     return struct.pack(f"<{len(words)}I", *words).partition(b"\0")[0].decode()

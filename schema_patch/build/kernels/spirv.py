@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from schema_patch.build.driver.spirv import _instructions as instructions
-from schema_patch.build.driver.spirv import _text as text_of
+from schema_patch.build.driver.spirv import instructions, text_of
 
 from .model import Division
 

@@ -77,17 +77,20 @@ def _relocated(code: bytes) -> bytes:
 def _owners(elf: Any) -> list[str]:
     """The kernels of the line table's sequences, in their order: each begins with an address that is relocated.
 
-    By the symbol's name: its section is another's number in what IGC 2.40 writes. The vector compiler names none, so
-    that only an image of one kernel tells.
+    By the symbol's name: its section is another's number in what IGC 2.40 writes. That also loses a name now and then,
+    and the vector compiler has none; such a sequence is of the section in its place, if every name that is there
+    stands in its section's place.
     """
     table = elf.get_section_by_name(".rela.debug_line") or elf.get_section_by_name(".rel.debug_line")
     symbols = elf.get_section_by_name(".symtab")
     if not table or not symbols:
         return []
     kernels = [section.name.removeprefix(TEXT) for section in elf.iter_sections() if section.name.startswith(TEXT)]
-    alone = kernels[0] if len(kernels) == 1 else ""
-    named = (symbols.get_symbol(row["r_info_sym"]).name for row in table.iter_relocations())
-    return [name.removeprefix(TEXT) or alone for name in named]
+    named = [symbols.get_symbol(row["r_info_sym"]).name.removeprefix(TEXT) for row in table.iter_relocations()]
+    in_order = len(named) == len(kernels) and all(
+        name in ("", kernel) for name, kernel in zip(named, kernels, strict=False)
+    )
+    return kernels if in_order else named
 
 
 def _file(header: Any, index: int) -> str:

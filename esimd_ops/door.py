@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
+from schema_patch.model import ToolError
+
 from . import environment
 
 log = logging.getLogger("schema_kit")
@@ -20,10 +22,16 @@ log = logging.getLogger("schema_kit")
 def enter() -> None:
     """Does in this process what the environment, or the process that started it, asks for. May be called again.
 
-    Raises ToolError for an operator table that cannot be read: torch says so, and its import fails.
+    Where that cannot be had, the process ends with a line and exit code 2: unguarded it would look well. SystemExit,
+    since torch turns any other exception into advice to load no entry points.
     """
-    with _whole():
-        _enter()
+    try:
+        with _whole():
+            _enter()
+    except ToolError as error:
+        _speak_on_stderr()
+        log.error("error: %s", error)
+        raise SystemExit(2) from None
 
 
 def _enter() -> None:
@@ -76,7 +84,7 @@ def _enable(namespaces: Iterable[str], tell: Callable[[str], None]) -> None:
     try:
         guard.enable(namespaces, tell=tell)
     except guard.GuardError as error:
-        log.error("%s", error)
+        raise ToolError(str(error)) from error
 
 
 def _register_log() -> None:

@@ -15,10 +15,12 @@ log = logging.getLogger("vllm.schema_kit")
 def register() -> None:
     """Guards the operators of the tables in this process, and says so in vLLM's log: one line for each library.
 
-    What cannot be guarded is an error in the log, not the end of a server that may not use it.
+    What cannot be guarded is an error in the log, not the end of a server that may not use it; a table of the user's
+    that cannot be read is the end.
     """
     import vllm.envs  # noqa: F401  holds what goes into the hash of vLLM's compile cache
 
+    from schema_patch.model import ToolError
     from schema_patch.schemas import table
 
     from . import guard
@@ -29,6 +31,9 @@ def register() -> None:
             _tell("the guard is off, as SCHEMA_KIT_GUARD says")
     except guard.GuardError as error:
         log.error("schema-kit: %s", error)
+    except ToolError as error:
+        log.error("schema-kit: %s", error)
+        raise SystemExit(2) from None
     live.start_if_asked(table.everything().all_namespaces)
 
 

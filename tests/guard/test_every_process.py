@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from esimd_ops import environment
-from schema_patch.model import ToolError
 
 HERE = Path(__file__).parent
 TABLE = """
@@ -83,10 +82,31 @@ def test_a_misspelt_namespace_is_an_error_at_the_end(entry: Path) -> None:
     )
 
 
-def test_a_table_that_is_not_there_stops_the_import(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCHEMA_KIT_TABLE", str(entry / "gone.toml"))
-    with pytest.raises(ToolError, match=r"gone\.toml: SCHEMA_KIT_TABLE names an operator table that cannot be read"):
-        environment.operator_tables()
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"TABLE": "gone.toml"}, "gone.toml: SCHEMA_KIT_TABLE names an operator table that cannot be read: No such file"),
+        ({"TABLE": "."}, ".: SCHEMA_KIT_TABLE names an operator table that cannot be read: Is a directory"),
+        ({"TABLE": "everywhere.py"}, "everywhere.py: not an operator table: "),
+        ({"GUARD": "aten"}, "nothing is known of any operator of aten"),
+        ({"REPLACE": "race"}, "replace: 'race': expected 'races', or an operator of"),
+        ({"OBSERVE": "seen", "OBSERVE_OPTIONS": "often=1"}, "SCHEMA_KIT_OBSERVE_OPTIONS: expected namespace=, "),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_and_cannot_be_had_is_no_success(
+    entry: Path, variables: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(HERE)
+    asked = {"SCHEMA_KIT_GUARD": "1", **{f"SCHEMA_KIT_{name}": value for name, value in variables.items()}}
+    done = run(entry, program="import torch", **asked)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"schema_kit: error: {told}")
+
+
+def test_a_table_that_nobody_asks_is_not_read(entry: Path) -> None:
+    done = run(entry, program="import torch", SCHEMA_KIT_GUARD="0", SCHEMA_KIT_TABLE="gone.toml")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,17 @@ def test_a_vllm_that_asks_otherwise(envs: ModuleType, caplog: pytest.LogCaptureF
     assert "schema-kit: vllm.envs has neither" in caplog.text
 
 
+def test_a_table_that_cannot_be_read_is_the_end(
+    envs: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    envs.compile_factors = dict
+    monkeypatch.setenv(environment.TABLE, "gone.toml")
+    with pytest.raises(SystemExit, match="2"):
+        vllm_plugin.register()
+    (told,) = caplog.messages
+    assert told.startswith("schema-kit: gone.toml: SCHEMA_KIT_TABLE names an operator table that cannot be read")
+
+
 def test_the_environment_has_racing_operators_replaced(envs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the library is there, as in a worker; eager and compiled calls are answered by this kit's operator."""
     envs.compile_factors = dict

@@ -13,7 +13,7 @@ from .checks_build import fitting_jobs
 from .diagnosis import Check, Line, toolchain
 from .toolchain import Facts
 
-__all__ = ["PURPOSES", "Line", "examine", "fitting_jobs", "purpose_of", "toolchain"]
+__all__ = ["PURPOSES", "Line", "examine", "fitting_jobs", "settled", "toolchain"]
 
 PURPOSES = ("xpu", "host")  # that a machine itself can speak for; `bmg` is asked for
 CHECKS: tuple[Check, ...] = (
@@ -34,10 +34,19 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def purpose_of(facts: Facts) -> str:
-    """What this machine is most likely meant to build for: xpu where torch, a compiler or a card speak for it."""
-    xpu = (facts.torch and facts.torch.xpu) or "icpx" in facts.programs or facts.cards
-    return "xpu" if xpu else "host"
+def settled(facts: Facts, asked: str, compiler: str = "auto", *, sycl: bool = False) -> str:
+    """What a build is for and who compiles its SYCL: `xpu` (icpx), `bmg` (the kit's own compiler) or `host` (nobody).
+
+    Of `auto`, what the tree (`sycl`: it has some), torch, a compiler or a card speak for; icpx where one of the right
+    release is found beside a torch with XPU. Who asks for `xpu` means icpx.
+    """
+    icpx, xpu = facts.programs.get("icpx"), facts.torch is not None and facts.torch.xpu
+    if asked == "auto" and not (sycl or xpu or icpx or facts.cards):
+        return "host"
+    if asked == "host" or (asked == "xpu" and compiler == "auto"):
+        return asked
+    fits = icpx is not None and f"{icpx.version}.".startswith(f"{toolchain().compiler}.")
+    return "xpu" if compiler == "icpx" or (compiler == "auto" and fits and xpu) else "bmg"
 
 
 def examine(facts: Facts, purpose: str) -> tuple[Line, ...]:

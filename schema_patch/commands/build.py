@@ -38,27 +38,23 @@ PURPOSE = click.option(
 MARKS = {"error": "✗", "warning": "!", "note": "✓"}
 
 
-@click.command(epilog=examples("schema-patch doctor", "schema-patch doctor --for bmg --format json"))
+@click.command(epilog=examples("schema-patch doctor mylib", "schema-patch doctor --for bmg --format json"))
+@click.argument("source", metavar="[TREE]", required=False, type=click.Path(exists=True, file_okay=False))
 @PYTHON
 @PURPOSE
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def doctor(python: str, purpose: str, form: str) -> int:
+def doctor(source: str | None, python: str, purpose: str, form: str) -> int:
     """Look at the toolchain before an hour is lost: what is installed, what is wrong, what fixes it.
 
-    Exit codes: 0 nothing in the way, 1 a build would fail or give a wrong library, 2 the interpreter cannot be asked.
+    With TREE, for what `rebuild TREE` would do; else for a build by hand. Exit codes: 0 nothing in the way, 1 a build
+    would fail or give a wrong library, 2 the interpreter cannot be asked.
     """
     console.needs_linux("doctor")
-    from schema_patch.build import doctor as checks
-    from schema_patch.build import toolchain
     from schema_patch.schemas import table
 
-    given = dict(os.environ)
-    if purpose == "bmg":  # which says itself what is compiled for
-        given.setdefault("TORCH_XPU_ARCH_LIST", checks.toolchain().arch)
+    tree = Path(source) if source else None
     with console.progress("looking at compilers and caches"):
-        facts = toolchain.gather(python, given, sorted(table.load().all_namespaces))
-    purpose = checks.purpose_of(facts) if purpose == "auto" else purpose
-    lines = checks.examine(facts, purpose)
+        facts, purpose, lines = _equipped(tree, python, purpose, namespaces=sorted(table.load().all_namespaces))
     if form == "json":
         click.echo(_json(facts, purpose, lines))
     else:
@@ -139,8 +135,9 @@ def rebuild(
     from schema_patch.schemas.annotate import Returns
 
     tree, results = Path(source), Path(out)
-    facts, purpose, refused = _equipped(tree, python, purpose, compiler, arch, jobs)
-    if refused:
+    facts, purpose, lines = _equipped(tree, python, purpose, compiler, arch, jobs)
+    show([line for line in lines if line.severity is not Severity.NOTE], err=True)
+    if refusals(lines):
         message = f"nothing was built: what is marked {MARKS['error']} is in the way of a build for {purpose}"
         click.echo(message, err=True)
         return 2
@@ -163,40 +160,33 @@ def rebuild(
 
 
 def _equipped(
-    tree: Path, python: str, purpose: str, compiler: str, arch: str | None, jobs: int | None
+    tree: Path | None,
+    python: str,
+    asked: str,
+    compiler: str = "auto",
+    arch: str | None = None,
+    jobs: int | None = None,
+    namespaces: Sequence[str] = (),
 ) -> tuple[Facts, str, Sequence[Line]]:
-    """What the build will meet, what it is for, and what stands in its way; shows what doctor would of the latter."""
+    """What a build will meet, what it is for, and what doctor says of that. Without a tree: a build by hand.
+
+    For a tree, and by the kit's own compiler, what is compiled for and by how many at once is settled here.
+    """
     import msgspec
 
     from schema_patch.build import doctor as checks
     from schema_patch.build import toolchain
 
-    arch = arch or os.environ.get("TORCH_XPU_ARCH_LIST") or checks.toolchain().arch
-    facts = toolchain.gather(python, {**os.environ, "TORCH_XPU_ARCH_LIST": arch})
-    if purpose == "auto":
-        sycl = any(b"SyclExtension" in path.read_bytes() for path in tree.glob("setup*.py"))
-        purpose = "xpu" if sycl or checks.purpose_of(facts) == "xpu" else "host"
-    purpose = _compiled_by(facts, purpose, compiler)
-    number = str(jobs or os.environ.get("MAX_JOBS") or checks.fitting_jobs(facts, purpose))
-    facts = msgspec.structs.replace(facts, environment={**facts.environment, "MAX_JOBS": number})
-    lines = checks.examine(facts, purpose)
-    show([line for line in lines if line.severity is not Severity.NOTE], err=True)
-    return facts, purpose, refusals(lines)
-
-
-def _compiled_by(facts: Facts, purpose: str, compiler: str) -> str:
-    """xpu is a build by icpx, bmg one by the kit's driver: without a word, icpx's where it is of the right release."""
-    from schema_patch.build import doctor as checks
-
-    if purpose == "host":
-        return purpose
-    icpx, torch = facts.programs.get("icpx"), facts.torch
-    fits = icpx is not None and f"{icpx.version}.".startswith(f"{checks.toolchain().compiler}.")
-    if compiler == "auto":
-        if purpose == "bmg":
-            return "xpu" if fits and torch is not None and torch.xpu else "bmg"
-        return purpose
-    return "xpu" if compiler == "icpx" else "bmg"
+    given = dict(os.environ)
+    if tree or asked == "bmg":
+        given["TORCH_XPU_ARCH_LIST"] = arch or given.get("TORCH_XPU_ARCH_LIST") or checks.toolchain().arch
+    facts = toolchain.gather(python, given, namespaces)
+    sycl = tree is not None and any(b"SyclExtension" in path.read_bytes() for path in tree.glob("setup*.py"))
+    purpose = checks.settled(facts, asked, compiler, sycl=sycl)
+    if tree:
+        number = str(jobs or given.get("MAX_JOBS") or checks.fitting_jobs(facts, purpose))
+        facts = msgspec.structs.replace(facts, environment={**facts.environment, "MAX_JOBS": number})
+    return facts, purpose, checks.examine(facts, purpose)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from schema_patch.build import doctor
 from schema_patch.build.toolchain import Cache, Devices, Facts, Program, Torch
-from schema_patch.commands import build
 from schema_patch.model import Severity
 
 from .recorded import good
@@ -53,7 +52,7 @@ def test_all_is_well(purpose: str) -> None:
     lines = doctor.examine(good(purpose), purpose)
     assert {line.severity for line in lines} == {NOTE}
     assert len(lines) >= 5
-    assert doctor.purpose_of(good(purpose)) == purpose
+    assert doctor.settled(good(purpose), "auto") == purpose
 
 
 # what is changed · for · the check that must speak · how loud · what it must say · what its fix must hold
@@ -165,10 +164,17 @@ WITHOUT_XPU = facts(torch=Torch("2.13.0+cpu"))
         (programs(icpx=None), "bmg", "icpx", "xpu"),  # and doctor says that there is none
         (WITHOUT_XPU, "bmg", "auto", "bmg"),
         (WITHOUT_XPU, "host", "kit", "host"),
+        (programs(icpx=None), "auto", "auto", "bmg"),  # torch speaks for a card, and there is no icpx
+        (facts(), "auto", "auto", "xpu"),
+        (facts(), "auto", "kit", "bmg"),
     ],
 )
 def test_who_compiles(change, purpose: str, compiler: str, chosen: str) -> None:
-    assert build._compiled_by(change(good("xpu")), purpose, compiler) == chosen
+    assert doctor.settled(change(good("xpu")), purpose, compiler) == chosen
+
+
+def test_a_tree_with_sycl_speaks_for_a_card() -> None:
+    assert [doctor.settled(good("host"), "auto", sycl=has) for has in (False, True)] == ["host", "bmg"]
 
 
 def test_every_check_is_seen_to_speak() -> None:

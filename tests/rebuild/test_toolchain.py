@@ -64,6 +64,19 @@ def test_doctor_is_content(machine: dict[str, str], tmp_path: Path) -> None:
     assert document["facts"]["programs"]["icpx"]["said"] == ICPX_2025.splitlines()[0]
 
 
+def test_doctor_of_a_tree_speaks_of_what_rebuild_would_do(machine: dict[str, str], tmp_path: Path) -> None:
+    """Who compiles, for which devices and how many at once are settled, as there."""
+    tree = str(Path(__file__).parents[1] / "driver/tree")
+    unset = {name: value for name, value in machine.items() if name != "TORCH_XPU_ARCH_LIST"}
+    for icpx, chosen in ((ICPX_2025, "xpu"), (ICPX_2026, "bmg")):
+        stand_in(tmp_path / "bin", "icpx", icpx)
+        done = doctor(unset, tree, "--python", str(tmp_path / "bin/python"))
+        assert done.stdout.startswith(f"for {chosen}, with ")
+        assert "TORCH_XPU_ARCH_LIST=bmg" in done.stdout
+    by_hand = doctor(unset, "--python", str(tmp_path / "bin/python"))
+    assert "TORCH_XPU_ARCH_LIST is not set" in by_hand.stdout
+
+
 @pytest.mark.parametrize(
     ("tool", "said", "code", "environment", "expected"),
     [
@@ -75,7 +88,7 @@ def test_doctor_is_content(machine: dict[str, str], tmp_path: Path) -> None:
 )
 def test_doctor_refuses(machine, tmp_path, tool, said, code, environment, expected) -> None:
     stand_in(tmp_path / "bin", tool, said, code)
-    done = doctor({**machine, **environment}, "--python", str(tmp_path / "bin/python"))
+    done = doctor({**machine, **environment}, "--for", "xpu", "--python", str(tmp_path / "bin/python"))
     assert done.returncode == 1
     assert expected in done.stdout
     assert "fix: " in done.stdout

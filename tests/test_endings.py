@@ -58,8 +58,7 @@ def test_output_that_cannot_be_written_is_no_success(call: tuple[str, list[str]]
     os.close(read)
     with os.fdopen(write, "w") as gone:
         code, lines = ended(call, stdout=gone)
-    assert (code, len(lines)) == (2, 1)
-    assert "cannot write the output: Broken pipe" in lines[0]
+    assert (code, lines) == (ending.NO_READER, [])
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

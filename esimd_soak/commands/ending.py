@@ -1,8 +1,8 @@
 """How a program ends: every end that is not an answer is exit code 2 and one line on stderr, never a traceback.
 
 Knows streams and exit codes; no command. An answer (0 clean, 1 findings, 2 could not run) is the command's own. A full
-or closed stdout, a reader that has gone, ctrl-C, a missing package, a disk that refuses: the world's doing, told here.
-What is none of these is a bug, and shows its traceback.
+or closed stdout, ctrl-C, a missing package, a disk that refuses: the world's doing, told here. A reader that has gone,
+as `head` has, knows: that end is silent, with the code of its signal. Anything else is a bug and shows its traceback.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import suppress
 from esimd_soak.model import ToolError
 
 COULD_NOT_RUN = 2
+NO_READER = 128 + 13  # SIGPIPE, as a shell tells it
 
 
 def run(work: Callable[[], int]) -> int:
@@ -37,7 +38,7 @@ def run(work: Callable[[], int]) -> int:
         package = {"hdrh": "hdrhistogram"}.get(name, name)
         return _say(f"error: {error.name} is not installed: {sys.executable} -m pip install {package}")
     except BrokenPipeError:
-        return _say("error: the reader of standard output has gone")
+        return NO_READER
     except OSError as error:
         named = f": {error.filename}" if error.filename else ""
         return _say(f"error: {error.strerror or error}{named}")

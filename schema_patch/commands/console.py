@@ -126,6 +126,7 @@ def _verdict(report: Report, asked: Sequence[str]) -> None:
 
 def _text(report: Report, quiet: Collection[Verdict], summary: str, *, grouped: bool = False) -> None:
     from schema_patch.report import text as lines
+    from schema_patch.schemas import codes
 
     told = {row.location for row in report.checked if row.verdict in quiet}
     if sys.stdout.isatty() and not summary:
@@ -134,7 +135,8 @@ def _text(report: Report, quiet: Collection[Verdict], summary: str, *, grouped: 
     for line in lines.finding_lines(findings) if grouped else map(lines.finding_line, findings):
         click.echo(line)
     for code in sorted({finding.code for finding in findings}):
-        click.echo(f"{code}: see {lines.page(code)}", err=True)
+        page = lines.page(f"codes/{code}")
+        click.echo(f"{code}: {f'see {page}' if page else codes.load()[code].text}", err=True)
     for line in lines.package_lines(report):
         click.echo(line)
     click.echo(summary or lines.summary(report))

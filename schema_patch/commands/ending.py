@@ -1,7 +1,8 @@
 """How a program ends: the one place that turns what went wrong into an exit code and a line.
 
 0 clean, 1 findings, 2 could not run: a bad call, a file that cannot be read, a package that is missing, ctrl-C, and
-output that cannot be written, since a report that nobody got is no success. Anything else is a bug and a traceback.
+output that cannot be written, since a report that nobody got is no success. A reader that has gone, as `head` has,
+knows: that end is silent, with the code of its signal. Anything else is a bug and a traceback.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .console import show_errors
 from .help import width
 
 COULD_NOT_RUN = 2
+NO_READER = 128 + 13  # SIGPIPE, as a shell tells it
 OURS = ("schema_patch", "esimd_ops")
 BESIDE = ("torch", "numpy")  # what a pure build does not bring, and some commands need
 
@@ -46,6 +48,10 @@ def run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
             raise
         package = error.name.partition(".")[0]
         return _failed(ToolError(f"this needs the package {package}, which is missing: {_advice(package)}"))
+    except BrokenPipeError:
+        _let_go(sys.stdout)
+        _let_go(sys.stderr)
+        return NO_READER
     except OSError as error:
         return _lost(error)
 
@@ -63,7 +69,7 @@ def _advice(package: str) -> str:
 
 
 def _invoke(command: click.Command, argv: list[str], name: str) -> int:
-    """What click's own `main` does, but that `run` hears of a reader who has gone: there the exit code is 1."""
+    """What click's own `main` does, but that `run` hears of a reader who has gone."""
     if f"_{name}_COMPLETE".replace("-", "_").upper() in os.environ:
         command.main(argv, prog_name=name)  # the shell asks for completions; ends the process
     try:

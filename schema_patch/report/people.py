@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from schema_patch.model import Checked, Report, Verdict
 
-from .text import many, one_line
+from .text import many, one_line, page
 
 UNDECLARED = frozenset({"SP101", "SP102"})
 
@@ -54,18 +54,22 @@ def steps(report: Report, paths: Iterable[str]) -> Iterator[str]:
     wheels = [path for path in named if path.strip("'").endswith(".whl")]
     if Verdict.WRONG in verdicts:
         how = f"--wheel-out DIR {' '.join(wheels)}" if wheels == named else " ".join(named)
-        yield f"next: schema-patch apply {how}    (in place, without a compiler: docs/installed.md)"
-        yield "  or: SCHEMA_KIT_GUARD=1 in each process    (the guard: docs/guard.md)"
+        yield f"next: schema-patch apply {how}    (in place, without a compiler{_at('installed')})"
+        yield f"  or: SCHEMA_KIT_GUARD=1 in each process    (the guard{_at('guard')})"
         yield "  or: schema-patch rebuild TREE    (from the source)"
     elif report.errors:
         if not wheels and any(unread(report)):
             yield f"next: verify-schemas --load {' '.join(named)}    (asks torch itself)"
     elif Verdict.NEEDS_GUARD in verdicts:
-        yield "next: SCHEMA_KIT_GUARD=1 where torch.compile runs, or a rebuild with --returns void (docs/guard.md)"
+        yield "next: SCHEMA_KIT_GUARD=1 where torch.compile runs, or a rebuild with --returns void"
     elif verdicts == {Verdict.UNKNOWN}:
         yield "next: schema-patch audit TREE    (what its source writes)"
-        yield "  or: python -m esimd_ops observe -o T.toml -- PROGRAM    (without source: docs/observe.md)"
-        yield f"then: verify-schemas --table T.toml {' '.join(named)}    (your own table: docs/formats.md)"
+        yield f"  or: python -m esimd_ops observe -o T.toml -- PROGRAM    (without source{_at('observe')})"
+        yield f"then: verify-schemas --table T.toml {' '.join(named)}    (your own table{_at('formats')})"
+
+
+def _at(name: str) -> str:
+    return f": {page(name)}" if page(name) else ""
 
 
 def in_source(report: Report, paths: Iterable[str], option: str = "") -> Iterator[str]:

@@ -12,8 +12,6 @@ from schema_patch import __version__
 from schema_patch.model import Finding, Location, Report, ToolError
 from schema_patch.schemas import codes
 
-from .text import page
-
 LIMIT = 25_000  # results that GitHub takes of one run
 
 
@@ -52,10 +50,7 @@ def _rule(code: str) -> dict[str, Any]:
         "id": code,
         "shortDescription": {"text": text},
         "fullDescription": {"text": f"{text[:1].upper()}{text[1:]}."},
-        "help": {
-            "text": f"{text}. What it is, why it hurts, wrong and right: {page(code)} in the sources of schema-kit",
-            "markdown": f"{text}. [What it is, why it hurts, wrong and right]({page(code)})",
-        },
+        "help": {"text": f"{text}. Why it hurts, wrong and right: docs/codes/{code}.md in the sources of schema-kit"},
         "defaultConfiguration": {"level": level.value},
     }
 

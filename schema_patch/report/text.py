@@ -1,4 +1,4 @@
-"""Report -> text, JSON or annotations of a CI. Returns strings; prints nothing, reads nothing.
+"""Report -> text, JSON or annotations of a CI. Returns strings; prints nothing, reads no file.
 
 SARIF is in sarif.py, the page in html.py. report.schema.json says what the JSON holds.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
@@ -43,9 +44,10 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def page(code: str) -> str:
-    """Where a code is explained, in the kit's sources."""
-    return f"docs/codes/{code}.md"
+def page(name: str) -> str:
+    """Where a page of docs/ lies; empty where the kit is installed, which has none."""
+    path, here = Path(__file__).parents[2] / "docs" / f"{name}.md", Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path) if path.is_file() else ""
 
 
 def error_line(error: ToolError) -> str:

@@ -90,6 +90,7 @@ def test_it_works_with_what_it_says_it_needs(built: Path, tmp_path: Path) -> Non
     for words, code, said in (
         (["schema-patch", "--version"], 0, "pure Python"),
         (["schema-patch", "check", patient], 1, "37 wrong"),
+        (["schema-patch", "check", patient], 1, "SP101: undeclared write: the operator writes"),  # it has no pages
         (["python", "-c", GUARD], 0, "mylib"),
         (["verify-schemas", built], 2, "no operators found"),
         (["schema-patch", "doctor", "--for", "xpu"], 1, "no torch in"),
@@ -100,3 +101,4 @@ def test_it_works_with_what_it_says_it_needs(built: Path, tmp_path: Path) -> Non
         done = subprocess.run(argv, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         assert said in done.stdout + done.stderr
+        assert "docs/" not in done.stdout + done.stderr

@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ from schema_patch.verify.gather import gather
 from . import wheelbuild
 from .driver import home, link, runtime
 from .driver.runtime import at
-from .toolchain import Facts, compiler_libraries
+from .toolchain import Facts, compiler_libraries, major
 from .wheelbuild import Progress, Settings
 
 Watch = Callable[[str], AbstractContextManager[Progress]]
@@ -43,7 +43,10 @@ MADE = "device-links"  # the folder in a workspace where each device link says w
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is asked for. `devices`: what device code must run on; empty where there is none."""
+    """What is asked for. `devices`: what device code must run on; empty where there is none.
+
+    `sycl`: the major version of the runtime that is built against; empty where there is none.
+    """
 
     source: Path
     out: Path
@@ -51,6 +54,7 @@ class Job:
     settings: Settings
     devices: tuple[str, ...] = ()
     control: bool = False
+    sycl: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
     with watch("building") as progress:
         wheel = _build(root, work / "wheel", job.out / "build.log", job.settings, progress)
     with watch("verifying") as progress:
-        report = renamed(verify(wheel, made, job.devices, table, progress), names)
+        report = renamed(verify(wheel, made, job, table, progress), names)
     device = link.records(work / MADE)
     if not report or not job.control:
         return Result(made, report, digest, wheel if report else None, device=device)
@@ -127,6 +131,12 @@ def settings(facts: Facts, python: str, purpose: str, epoch: int) -> Settings:
         prefix=facts.interpreter.prefix,
         libraries=compiler_libraries(facts) if purpose == "xpu" else "",
     )
+
+
+def runtime_of(facts: Facts) -> str:
+    """The N of the libsycl.so.N that torch loads; without one, that of the kit's own compiler."""
+    front_end = (facts.driver.runtime,) if facts.driver else ()
+    return next(filter(None, map(major, (*(facts.torch.sycl if facts.torch else ()), *front_end))), "")
 
 
 def with_own_compiler(job: Job, work: Path, facts: Facts) -> Job:
@@ -213,12 +223,13 @@ def annotate(root: Path, returns: Returns, table: Table) -> tuple[Patch, Report]
     return done, replace(report, findings=(*report.findings, *python.left))
 
 
-def verify(wheel: Path, made: Patch, devices: Sequence[str], table: Table, progress: Progress) -> Report:
-    """Judges a wheel: every known operator of the source is in it, right, as the source has it, and with code for the
-    devices."""
+def verify(wheel: Path, made: Patch, job: Job, table: Table, progress: Progress) -> Report:
+    """Judges a wheel: every known operator of the source is in it, right, as the source has it, with code for the
+    devices, for the runtime that was built against."""
     report, found = survey.survey_and_facts(
-        [str(wheel)], require=made.known, devices=devices, table=table, progress=progress, expect=progress.expect
-    )
+        [str(wheel)], require=made.known, sycl=job.sycl, devices=job.devices, table=table, progress=progress,
+        expect=progress.expect,
+    )  # fmt: skip
     registered = [
         provenance.Registered(operator.schema, operator.key[0] or "", operator.registration.location)
         for unit in made.units

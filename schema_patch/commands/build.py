@@ -143,7 +143,8 @@ def rebuild(
         return 2
     commit = record.commit(tree)
     settings = course.settings(facts, python, purpose, record.epoch(commit, os.environ))
-    job = course.Job(tree, results, Returns(returns), settings, console.split([settings.arch]), control)
+    devices = console.split([settings.arch])
+    job = course.Job(tree, results, Returns(returns), settings, devices, control, course.runtime_of(facts))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a CI sends must end the compilers as ctrl-C does
     with course.workspace(results) as work:
         if purpose == "bmg":

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Fail unless this operator is present and right (repeat, or commas).",
 )
-@click.option("--sycl", metavar="MAJOR", help="The libsycl.so major version that binaries must need [default: 8].")
+@click.option(
+    "--sycl",
+    metavar="MAJOR",
+    help="The libsycl.so major version that binaries must need [default: what torch needs, the one beside them or else "
+    "the installed one; 8 without].",
+)
 @click.option(
     "--target",
     multiple=True,

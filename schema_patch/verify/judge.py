@@ -69,22 +69,24 @@ def check(
     *,
     require: Sequence[str] = (),
     sycl: str,
+    asked_by: str = "",
     devices: Sequence[str] = (),
     where: str = "",
     imports: Mapping[str, Import] | None = None,
 ) -> Report:
     """Judges what libraries say of themselves; `where` names them all together. Pure.
 
-    `require`: operators that must be there and right. `sycl`: the major version of libsycl.so to expect. `devices`:
-    what each library with device code must run on. An operator that the table knows and that cannot be read, as after
-    damage to the file, is in the report's `errors`. `imports`: by path of a library, for which of two is loaded.
+    `require`: operators that must be there and right. `sycl`: the major version of libsycl.so to expect; `asked_by`
+    what, where nobody has said it. `devices`: what each library with device code must run on. An operator that the
+    table knows and that cannot be read, as after damage to the file, is in the report's `errors`. `imports`: by path of
+    a library, for which of two is loaded.
     """
     imports = imports or {}
     libraries = list(libraries)
     wanted = [(word, targets.wanted(word)) for word in devices]
     rows = [_judged(library.path, found, table) for library in libraries for found in library.schemas]
     rows += [_inferred(library.path, found, table) for library in libraries for found in library.named]
-    findings = [finding for library in libraries for finding in _runtime(library, sycl)]
+    findings = [finding for library in libraries for finding in _runtime(library, sycl, asked_by)]
     findings += [
         Finding(row.judgement.code, row.where, row.op, _message(row), row.judgement.severity)
         for row in rows
@@ -181,13 +183,14 @@ def _message(row: _Row) -> str:
     return f"{row.judgement.reason}: {' '.join(row.found.text.split())}"
 
 
-def _runtime(library: ElfFacts, expected: str) -> Iterator[Finding]:
+def _runtime(library: ElfFacts, expected: str, asked_by: str) -> Iterator[Finding]:
     major = sycl_major(library)
     if major is not None and major != expected:
         found = f"libsycl.so.{major}" if major else "libsycl.so without a version"
         mend = "build it with the toolchain of its torch"
         mend += f", or say --sycl {major} where torch needs that" if major else ""
-        message = f"expected to need libsycl.so.{expected}, needs {found}; {mend}"
+        whose = f" as {asked_by} does" if asked_by else ""
+        message = f"expected to need libsycl.so.{expected}{whose}, needs {found}; {mend}"
         yield Finding("SP201", Location(library.path), "", message)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from schema_patch.elf import targets
 from schema_patch.elf.sycl import sycl_major
-from schema_patch.installed import policy
+from schema_patch.installed import runtime
 from schema_patch.installed.placed import Placed
 from schema_patch.model import Report, ToolError
 from schema_patch.schemas import table as tables
@@ -63,7 +63,7 @@ def survey_and_facts(
     `expect` how many there are.
 
     `require`: operators that must be present and declare what they write. `sycl`: the expected major version of
-    libsycl.so, if not the policy's. `devices`: what device code must run on. `include_all`: look into the platform's
+    libsycl.so, if not torch's. `devices`: what device code must run on. `include_all`: look into the platform's
     own distributions too. `load`: torch loads each library, and says whether it registers what was read. What cannot be
     read is in the report's `errors`; the rest is judged all the same.
     """
@@ -77,11 +77,13 @@ def survey_and_facts(
         ]
     if load:
         _loaded(found, progress)
+    major, who = (sycl, "") if sycl else runtime.expected(placed.facts for placed in found.libraries)
     report = judge.check(
         found.judged,
         known,
         require=require,
-        sycl=sycl or policy.load().sycl.major,
+        sycl=major,
+        asked_by=who,
         devices=devices,
         where=" ".join(paths),
         imports=found.imports,

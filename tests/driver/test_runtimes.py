@@ -58,7 +58,7 @@ def test_a_library_for_the_newer_runtime(newer: Path, kernels: Path, tmp_path: P
 
 
 def test_a_torch_that_needs_another_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "of_torch", lambda: "9")
+    monkeypatch.setattr(runtime, "of_torch", lambda: ("9", "libc10_xpu.so"))
     runtime.find.cache_clear()
     try:
         with pytest.raises(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,30 @@ def test_files_are_read_and_what_cannot_be_read_stops_nothing(tmp_path: Path) ->
     assert codes(survey.survey([str(good)], sycl="9")) == ["SP101"]
     (library,) = report.facts["libraries"]  # type: ignore[attr-defined]
     assert (library["path"], library["sycl"], library["schemas"]) == (str(good), "9", 2)
+
+
+def test_the_runtime_that_torch_needs_is_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch beside the library, else the one that is installed, else the origin library's."""
+    said = {}
+    for needed in ("libsycl.so.8", "libsycl.so.9"):
+        build(tmp_path / "alone", [VOID], needed=(needed,), name=f"{needed}-user.so")
+    build(tmp_path / "with" / "torch/lib", name="libc10_xpu.so", needed=("libsycl.so.9",))
+    (tmp_path / "with" / "torch/__init__.py").touch()
+    shutil.copytree(tmp_path / "alone", tmp_path / "with" / "mylib")
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    for installed in (tmp_path / "no torch", tmp_path / "with"):
+        monkeypatch.syspath_prepend(installed)
+        for asked in ("alone", "with"):
+            report = survey.survey([str(tmp_path / asked)])
+            (found,) = [f for f in report.findings if f.code == "SP201"]
+            said[installed.name, asked] = found.message.partition(";")[0]
+    of_torch = f"expected to need libsycl.so.9 as {tmp_path}/with/torch/lib/libc10_xpu.so does, needs libsycl.so.8"
+    assert said == {
+        ("no torch", "alone"): "expected to need libsycl.so.8 as the origin library does, needs libsycl.so.9",
+        ("no torch", "with"): of_torch,
+        ("with", "alone"): of_torch,
+        ("with", "with"): of_torch,
+    }
 
 
 def test_the_platforms_own_packages_are_passed_over_unless_they_name_our_namespace(tmp_path: Path) -> None:

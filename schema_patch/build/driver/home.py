@@ -17,10 +17,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from schema_patch.installed.runtime import of_torch
 from schema_patch.model import ToolError
 
 from . import absent
-from .runtime import Runtime, find, of_torch
+from .runtime import Runtime, find
 
 PROGRAMS = ("icpx", "icx", "dpcpp")
 HEADER = "c10/xpu/impl/xpu_cmake_macros.h"
@@ -133,7 +134,7 @@ def main(argv: list[str]) -> int:
         return 2
     folder = Path(argv[0])
     try:
-        variables = create(folder, find(), xpu=bool(of_torch()))
+        variables = create(folder, find(), xpu=bool(of_torch()[0]))
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -7,7 +7,6 @@ is not imported: what its libraries need is read from their files. Knows files a
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import os
 import re
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from schema_patch.elf import reader
-from schema_patch.elf.sycl import SYCL, sycl_major
+from schema_patch.elf.sycl import SYCL
+from schema_patch.installed.runtime import of_torch
 from schema_patch.model import ToolError
 
 PACKAGE = "intel-sycl-rt"
@@ -26,8 +25,6 @@ MISSING = (
     f"pip install '{PACKAGE}==2025.3.*' for a torch that needs libsycl.so.8"
 )
 HOME = "SCHEMA_PATCH_SYCL"  # a folder with lib/ and include/ that is used in the place of the package
-# Of torch's libraries, those that are linked with the runtime where it is built for XPU.
-OF_TORCH = ("libc10_xpu.so", "libtorch_xpu.so")
 # Which release of the package has which libsycl.so.N.
 RELEASES = {"7": "2024.*", "8": "2025.*", "9": "2026.*"}
 
@@ -57,7 +54,7 @@ def find(environment: tuple[tuple[str, str], ...] | None = None) -> Runtime:
     variables = dict(os.environ if environment is None else environment)
     given = variables.get(HOME)
     runtime = at(Path(given)) if given else _installed()
-    needed = of_torch() if not given else ""  # who names a runtime has asked the torch that it is for
+    needed = of_torch()[0] if not given else ""  # who names a runtime has asked the torch that it is for
     if needed and needed != runtime.major:
         raise ToolError(
             f"torch needs libsycl.so.{needed}, and {PACKAGE} {runtime.version} has {runtime.name}: what is compiled "
@@ -66,17 +63,6 @@ def find(environment: tuple[tuple[str, str], ...] | None = None) -> Runtime:
         )
     _alone(runtime, variables)
     return runtime
-
-
-def of_torch() -> str:
-    """The major version of the runtime that the installed torch needs; empty where it has none or there is no torch."""
-    spec = importlib.util.find_spec("torch")
-    for folder in spec.submodule_search_locations or () if spec else ():
-        for name in OF_TORCH:
-            path = Path(folder, "lib", name)
-            if path.is_file() and (major := sycl_major(reader.read(str(path), linked=True))):
-                return major
-    return ""
 
 
 def _installed() -> Runtime:

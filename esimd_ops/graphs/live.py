@@ -49,7 +49,7 @@ def folder() -> Path:
     given = os.environ.get(VARIABLE, "")
     if os.sep in given:
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "schema-kit" / "graphs"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~"), ".cache")) / "schema-kit" / "graphs"
 
 
 def read(where: Path) -> list[Record]:

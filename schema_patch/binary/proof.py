@@ -24,10 +24,11 @@ def refuse_signed(file: SourceFile) -> None:
     """Raises ToolError for a library that somebody signed as it is."""
     sections = [part.name for part in prove_whole(file.data, file.path).sections]
     try:
-        attributes = [name for name in os.listxattr(file.real) if name.startswith(INTEGRITY)]
+        attributes = os.listxattr(file.real) if hasattr(os, "listxattr") else []
     except OSError:  # a file system without any
         attributes = []
-    signs = [name for name in (*sections, *attributes) if name.startswith((*SIGNATURES, *INTEGRITY))]
+    integrity = [name for name in attributes if name.startswith(INTEGRITY)]
+    signs = integrity or [name for name in sections if name.startswith(SIGNATURES)]
     if signs or file.data.endswith(SIGNED):
         sign = signs[0] if signs else "a signature at its end"
         raise ToolError(f"the library is signed ({sign}): no byte of it may change; build it again", file.path)

@@ -99,14 +99,13 @@ def _copied(archive: zipfile.ZipFile, new: Mapping[str, bytes], path: str, folde
                 data, count = VERSION.subn(lambda found: found[1] + labelled(found[2].decode()).encode(), data)
                 if not count:
                     raise ToolError("expected a header Version, found none", f"{path}/{member.filename}")
-            if member.filename == f"{info}/RECORD":
-                last = zipfile.ZipInfo(name, member.date_time)
-                last.external_attr, last.compress_type = member.external_attr, member.compress_type
-                continue
             row = zipfile.ZipInfo(name, member.date_time)
             row.external_attr, row.compress_type, row.create_system = (
                 member.external_attr, member.compress_type, member.create_system,
             )  # fmt: skip
+            if member.filename == f"{info}/RECORD":
+                last = row
+                continue
             copy.writestr(row, data)
             if not member.is_dir():
                 hashes[name] = (records.digest(data), len(data))

@@ -8,6 +8,7 @@ knows: that end is silent, with the code of its signal. Anything else is a bug a
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import os
 import re
 import sys
@@ -32,6 +33,8 @@ def run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
     try:
         if sys.stdout is None:
             raise ToolError("cannot write the output: standard output is closed")
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what its encoding has not, as stderr expects
+            sys.stdout.reconfigure(errors="backslashreplace")
         code = _invoke(command, list(sys.argv[1:] if argv is None else argv), name)
         sys.stdout.flush()  # what is lost at the interpreter's end is lost in silence
         return code

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -138,14 +138,15 @@ class _Work:
 
 def _proved(plan: InstalledPlan) -> list[ToolError]:
     """Why plans that are only shown could not be carried out."""
+    from schema_patch.text import files
+
     errors: list[ToolError] = []
     for planned in plan.files:
         if planned.prove:
-            with tempfile.NamedTemporaryFile(prefix="schema-patch-", suffix=".so") as file:
-                file.write(planned.new)
-                file.flush()
+            with files.scratch(".so") as copy:
+                Path(copy).write_bytes(planned.new)
                 try:
-                    planned.prove(file.name)
+                    planned.prove(copy)
                 except ToolError as error:
                     errors.append(error)
     return errors

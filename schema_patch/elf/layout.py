@@ -197,5 +197,5 @@ def _inside(data: Bytes, offset: int, size: int, what: str, where: str) -> None:
 def release(data: Bytes, start: int, end: int) -> None:
     """Gives the memory of pages read so far back; the file stays mapped."""
     first, last = start - start % mmap.PAGESIZE, min(end, len(data))
-    if isinstance(data, mmap.mmap) and first < last:
+    if isinstance(data, mmap.mmap) and first < last and hasattr(data, "madvise"):  # not everywhere
         data.madvise(mmap.MADV_DONTNEED, first, last - first)

@@ -18,7 +18,6 @@ import re
 import struct
 import sys
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -292,10 +291,10 @@ def _library(
             layer.libraries[path] = ToolError(f"expected an ELF file, found one that begins with {start[:4]!r}", where)
         return
     progress(where)
-    with tempfile.NamedTemporaryFile(prefix="schema-patch-", suffix=".so") as copy:
+    with files.scratch(".so") as copy:
         try:
-            packages.unpack(file, cast(IO[bytes], copy), where)
-            into[path] = read(copy.name, where)
+            packages.unpack(file, copy, where)
+            into[path] = read(copy, where)
         except ToolError as error:
             into[path] = error
 

@@ -47,10 +47,18 @@ class Cache:
         return bool(self.files) and self.oldest < modified
 
 
+def _user() -> str:
+    """As torch names the folder: a container may be run by a number that no user has."""
+    try:
+        return getpass.getuser()
+    except (KeyError, ImportError, OSError):
+        return f"uid_{os.getuid()}" if hasattr(os, "getuid") else "unknown_user"
+
+
 def places(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     """Where each kind of cache is by default, with this environment."""
-    home = Path(environment.get("HOME") or "~").expanduser()
-    user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
+    home = Path(environment.get("HOME") or os.path.expanduser("~"))
+    user = re.sub(r'[\\/:*?"<>|]', "_", _user())
     inductor = environment.get("TORCHINDUCTOR_CACHE_DIR")
     yield "Inductor", Path(inductor or Path(tempfile.gettempdir()) / f"torchinductor_{user}")
     root = Path(

@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +22,7 @@ from functools import partial
 from typing import IO
 
 from schema_patch.model import ToolError
+from schema_patch.text import files
 
 from . import pth
 from .kind import MAGIC, MAYBE_SHARED, SHARED, ZIP, magic
@@ -109,24 +109,24 @@ def local(library: Library) -> Iterator[str]:
     if not library.wheel:
         yield library.file or library.path
         return
-    with tempfile.NamedTemporaryFile(prefix="schema-patch-", suffix=".so") as copy:
+    with files.scratch(".so") as copy:
         try:
             with zipfile.ZipFile(library.wheel) as archive, archive.open(library.member) as member:
                 unpack(member, copy, library.path)
         except (*BROKEN_ZIP, OSError) as error:
             raise ToolError(f"cannot be taken out of its wheel: {error}", library.path) from error
-        yield copy.name
+        yield copy
 
 
-def unpack(source: IO[bytes], copy: IO[bytes], where: str) -> None:
+def unpack(source: IO[bytes], path: str, where: str) -> None:
     """Copies a library out of an archive. Raises ToolError where it is larger than any library."""
     size = 0
-    while piece := source.read(1 << 20):
-        size += len(piece)
-        if size > LARGEST:
-            raise ToolError(f"expected a library of at most {LARGEST} bytes, found a larger one", where)
-        copy.write(piece)
-    copy.flush()
+    with open(path, "wb") as copy:
+        while piece := source.read(1 << 20):
+            size += len(piece)
+            if size > LARGEST:
+                raise ToolError(f"expected a library of at most {LARGEST} bytes, found a larger one", where)
+            copy.write(piece)
 
 
 def _walk(root: str) -> Found:

@@ -7,7 +7,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -185,6 +185,13 @@ def write(target: Path, data: bytes, name: str | None = None, prove: Prove | Non
         if temporary:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+@contextmanager
+def scratch(suffix: str = "") -> Iterator[str]:
+    """A place for a file that is read by its name: one from `tempfile` cannot be opened twice on every system."""
+    with tempfile.TemporaryDirectory(prefix="schema-patch-") as folder:
+        yield os.path.join(folder, f"copy{suffix}")
 
 
 def sweep(target: Path) -> None:

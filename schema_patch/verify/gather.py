@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,6 +22,7 @@ from schema_patch.installed import archives, packages, policy
 from schema_patch.installed.packages import Found, Library
 from schema_patch.installed.placed import Placed
 from schema_patch.model import Finding, Location, Severity, ToolError
+from schema_patch.text import files
 
 from . import environment, judge
 
@@ -194,13 +195,12 @@ def _standard_input(gathered: Gathered, work: _Work) -> Found:
     stream = cast(IO[bytes], sys.stdin.buffer)
     if archives.is_archive(stream.peek(512)[:512]):  # type: ignore[attr-defined]
         return archives.find(stream, NAME_OF_STDIN, work.read, work.progress)
-    with tempfile.NamedTemporaryFile(prefix="schema-patch-") as copy:
-        while piece := stream.read(1 << 20):
-            copy.write(piece)
-        copy.flush()
-        found = packages.find(copy.name)
+    with files.scratch() as copy:
+        with open(copy, "wb") as file:
+            shutil.copyfileobj(stream, file, 1 << 20)
+        found = packages.find(copy)
         found.libraries = [
-            replace(library, path=library.path.replace(copy.name, NAME_OF_STDIN, 1), file=copy.name)
+            replace(library, path=library.path.replace(copy, NAME_OF_STDIN, 1), file=copy)
             for library in found.libraries
         ]
         _read(found, gathered, work)

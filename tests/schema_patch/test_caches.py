@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from schema_patch.commands import main
 from schema_patch.installed import caches
 from schema_patch.model import ToolError
 
+ROOT = Path(__file__).parents[2]
 GRAPH = b"\x80\x04buf0 = torch.ops.custom_esimd_kernels_vllm.esimd_rms_norm.default(arg0)\x00custom_esimd_kernels_vllm::esimd_gemv_int4"
 
 
@@ -136,3 +139,22 @@ def test_splitting_ops(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert json.loads(said.out) == {"splitting_ops": ["esimd_topk_v2::topk_v2"]}
     assert "this replaces vLLM's own list" in said.err
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another")
+def test_a_number_that_no_user_has_is_named_as_torch_names_it() -> None:
+    """As in a container that is run with --user."""
+    program = (
+        "import os\nfrom schema_patch.installed import caches\nos.setuid(54321)\n"
+        "print(*dict(caches.places({})).values())\n"
+    )
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("HOME", "USER", "LOGNAME", "USERNAME", "LNAME")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=plain, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "torchinductor_uid_54321 " in done.stdout

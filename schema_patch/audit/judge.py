@@ -27,6 +27,7 @@ from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.types import Arg
 from schema_patch.source import patch
 from schema_patch.text import files
+from schema_patch.text.collector import without_collector
 
 from . import patches
 from . import python as audit_python
@@ -64,7 +65,7 @@ class Audit:
     sources: dict[str, bytes] = field(default_factory=dict)  # of the files that findings stand in
 
 
-@tree.without_collector()
+@without_collector()
 def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: table.Table | None = None) -> Audit:
     """Infers and judges every operator that these trees register. `known`: what else is known of them."""
     result = Audit()

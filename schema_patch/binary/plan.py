@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from schema_patch.elf import placed
 from schema_patch.elf.evidence.traced import NOWHERE
 from schema_patch.elf.placed import PlacedText
 from schema_patch.elf.reader import ElfFacts, FoundSchema
@@ -78,9 +77,17 @@ def _differs(schema: Schema, effect: Effect, make: Make) -> bool:
         return True
 
 
-def library(file: SourceFile, facts: ElfFacts, table: Table, ops: Selection, make: Make) -> LibraryPlan:
-    """Plans the change of every operator that a table knows (or of those in `ops`)."""
-    rows = placed.read(file.data, file.path)
+def library(
+    file: SourceFile, facts: ElfFacts, rows: Sequence[PlacedText], table: Table, ops: Selection, make: Make
+) -> LibraryPlan:
+    """Plans the change of every operator that a table knows (or of those in `ops`).
+
+    `rows`: the texts with their places. Raises ToolError where the file does not hold these there.
+    """
+    for row in rows:
+        letters = zip(row.offsets, row.text, strict=True)
+        if any(at >= 0 and file.data[at : at + 1] != bytes((ord(letter),)) for at, letter in letters):
+            raise ToolError("the file changed while it was read: nothing written, run again", file.path)
     plan = LibraryPlan(file, facts)
     news: dict[int, str] = {}
     for index, row in enumerate(rows):

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from schema_patch.elf import placed
+from schema_patch.elf.placed import PlacedText
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.installed import records
 from schema_patch.model import ToolError
@@ -43,11 +45,17 @@ def plan_all(
     root: str, table: Table, ops: Selection, make: Make, *, loads: bool = False, progress: Progress = lambda _: None
 ) -> InstalledPlan:
     """Plans the change of the libraries at a path, each with its row in RECORD."""
-    found = gather([root], spaces=table.all_namespaces, progress=progress)
+    rows: dict[str, list[PlacedText]] = {}
+
+    def read(path: str, where: str) -> ElfFacts:
+        facts, rows[where] = placed.read(path, where)
+        return facts
+
+    found = gather([root], spaces=table.all_namespaces, read=read, progress=progress)
     result = InstalledPlan(errors=list(found.errors))
     for facts in found.judged:
         try:
-            planned = _library(facts, root, table, ops, make) if facts.schemas else None
+            planned = _library(facts, rows[facts.path], root, table, ops, make) if facts.schemas else None
             if planned and planned.edits:
                 result.files.append(file_plan(planned, loads=loads))
                 result.notes += [f"{facts.path}: {judge.ONCE}"] if facts.read_once else []
@@ -61,7 +69,9 @@ def plan_all(
     return result
 
 
-def _library(facts: ElfFacts, root: str, table: Table, ops: Selection, make: Make) -> plan.LibraryPlan | None:
+def _library(
+    facts: ElfFacts, rows: Sequence[PlacedText], root: str, table: Table, ops: Selection, make: Make
+) -> plan.LibraryPlan | None:
     """The plan for a library with operators of the table; without edits where all is well."""
     if not any(table.effect(found.schema, found.namespace or None) for found in facts.schemas):
         return None
@@ -71,7 +81,7 @@ def _library(facts: ElfFacts, root: str, table: Table, ops: Selection, make: Mak
     if os.path.isdir(root) and not file.real.is_relative_to(os.path.realpath(root)):
         raise ToolError("the symbolic link leads out of the tree: name its file to have it changed", facts.path)
     proof.refuse_signed(file)
-    return plan.library(file, facts, table, ops, make)
+    return plan.library(file, facts, rows, table, ops, make)
 
 
 def file_plan(planned: plan.LibraryPlan, *, loads: bool) -> FilePlan:

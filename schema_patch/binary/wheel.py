@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from schema_patch.elf import reader
+from schema_patch.elf import placed, reader
 from schema_patch.installed import packages, records
 from schema_patch.installed.kind import ZIP, magic
 from schema_patch.installed.packages import BROKEN_ZIP, DIST_INFO, Library
@@ -51,13 +51,13 @@ def plan_all(path: str, table: Table, ops: Selection, make: Make, progress: Prog
 
 def _library(one: Library, table: Table, ops: Selection, make: Make, result: InstalledPlan) -> None:
     with packages.local(one) as copy:
-        facts = reader.read(copy, one.path)
+        facts, rows = placed.read(copy, one.path)
         if not plan.wanted(facts, table, ops, make):
             result.facts.append(facts)
             return
         file = SourceFile(one.path, Path(copy), Path(copy).read_bytes())
         proof.refuse_signed(file)
-        planned = plan.library(file, facts, table, ops, make)
+        planned = plan.library(file, facts, rows, table, ops, make)
     result.errors += planned.errors
     result.facts.append(planned.expected)
     if planned.edits:

@@ -19,6 +19,7 @@ from .help import examples
 if TYPE_CHECKING:
     from schema_patch.audit.judge import Audit, InferredTable
     from schema_patch.audit.python import PyRow
+    from schema_patch.schemas.table import Table
     from schema_patch.source.patch import TreePlan
 
 
@@ -77,13 +78,12 @@ def audit(
     return code
 
 
-def inferred(paths: tuple[str, ...]) -> InferredTable:
-    """The operator table with what an audit of these trees infers: for `apply --infer`."""
+def inferred(paths: tuple[str, ...], known: Table) -> InferredTable:
+    """An operator table with what an audit of these trees infers: for `apply --infer`."""
     from schema_patch.audit import judge as work
-    from schema_patch.schemas import table
 
     with progress("auditing") as step:
-        return work.inferred_table(table.load(), work.audit(paths, step))
+        return work.inferred_table(known, work.audit(paths, step))
 
 
 def plan_python(path: str, known: InferredTable, ops: Selection) -> TreePlan:

@@ -44,15 +44,21 @@ def revert(path: str) -> tuple[list[str], list[ToolError]]:
 
 
 def rewrite(
-    paths: Sequence[str], ops: tuple[str, ...], diff: bool, form: str, *, load: bool, wheel_out: str | None, judge: bool
+    paths: Sequence[str],
+    known: Table,
+    ops: tuple[str, ...],
+    diff: bool,
+    form: str,
+    *,
+    load: bool,
+    wheel_out: str | None,
+    judge: bool,
 ) -> int:
     """Writes the annotations of the operators asked for, or with `judge` false takes them out; the exit code."""
     from schema_patch.binary import plan
-    from schema_patch.schemas import table
 
     if diff and form != "text":
         raise click.UsageError("--diff shows a diff: leave --format out")
-    known = table.load()
     work = _Work(known, known_ops(ops, known), plan.annotated if judge else plan.stripped, diff, load, wheel_out)
     for path in paths:
         try:

@@ -96,6 +96,7 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], ho
 @click.option(
     "--infer", is_flag=True, help="Also the operators that no table knows, C++ and Python, as `audit` infers."
 )
+@TABLES
 @LOAD
 @WHEEL_OUT
 @DIFF
@@ -103,6 +104,7 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], ho
 def apply(
     paths: tuple[str, ...],
     ops: tuple[str, ...],
+    own: tuple[str, ...],
     returns: str,
     infer: bool,
     load: bool,
@@ -126,27 +128,35 @@ def apply(
         raise click.UsageError(f"--returns void: {installed.NO_VOID}: {built[0]}")
     if built and infer:
         raise click.UsageError(f"--infer reads sources, and this is installed: {built[0]}")
-    code = installed.rewrite(built, ops, diff, form, load=load, wheel_out=wheel_out, judge=True) if built else 0
+    known = tables(own)
+    code = installed.rewrite(built, known, ops, diff, form, load=load, wheel_out=wheel_out, judge=True) if built else 0
     if trees:
-        known = audit.inferred(trees) if infer else None
+        inferred = audit.inferred(trees, known) if infer else None
         python = returns == "void"
-        code = max(code, sources.rewrite(trees, ops, diff, form, plan, judge=True, python=python, inferred=known))
+        code = max(
+            code,
+            sources.rewrite(trees, known, ops, diff, form, plan, judge=True, python=python, inferred=inferred),
+        )
     return code
 
 
 @schema_patch.command(epilog=examples("schema-patch strip --diff csrc", "schema-patch strip --ops esimd_rms_norm csrc"))
 @PATHS
 @OPS
+@TABLES
 @LOAD
 @WHEEL_OUT
 @DIFF
-def strip(paths: tuple[str, ...], ops: tuple[str, ...], load: bool, wheel_out: str | None, diff: bool) -> int:
+def strip(
+    paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], load: bool, wheel_out: str | None, diff: bool
+) -> int:
     """Take the write annotations of known operators away: the control build of an experiment."""
     from schema_patch.source import patch
 
     built, trees = installed.told_apart(paths)
-    code = installed.rewrite(built, ops, diff, "text", load=load, wheel_out=wheel_out, judge=False) if built else 0
-    return max(code, sources.rewrite(trees, ops, diff, "text", patch.strip_all, judge=False) if trees else 0)
+    known, form = tables(own), "text"
+    code = installed.rewrite(built, known, ops, diff, form, load=load, wheel_out=wheel_out, judge=False) if built else 0
+    return max(code, sources.rewrite(trees, known, ops, diff, form, patch.strip_all, judge=False) if trees else 0)
 
 
 @schema_patch.command(epilog=examples("schema-patch revert csrc", "schema-patch revert mylib otherlib"))

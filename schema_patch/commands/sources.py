@@ -24,6 +24,7 @@ Make = Callable[..., "TreePlan"]
 
 def rewrite(
     paths: tuple[str, ...],
+    known: Table,
     ops: tuple[str, ...],
     diff: bool,
     form: str,
@@ -37,11 +38,9 @@ def rewrite(
 
     python: callers and fakes follow operators that return nothing now. inferred: what operators in no table do.
     """
-    from schema_patch.schemas import table
-
     if diff and form != "text":
         raise click.UsageError("--diff shows a diff: leave --format out")
-    known = inferred or table.load()
+    known = inferred or known
     work = _Work(paths, known, known_ops(ops, known), diff, inferred)
     if not work.registrations(make):
         return 2

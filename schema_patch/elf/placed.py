@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import dynamic, names
+from . import names, reader
+from .dynamic import Dynamic
 from .evidence import registrations
+from .evidence.registrations import Registration
 from .evidence.traced import NOWHERE
 from .evidence.users import Users
-from .layout import X86_64, Bytes, prove_whole
-from .reader import titled
+from .layout import Bytes, Layout
+from .reader import ElfFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +36,20 @@ class PlacedText:
         return self.users.of(self.places, index) if self.places[index] != NOWHERE else ""
 
 
-def read(data: Bytes, where: str) -> list[PlacedText]:
-    """The texts of a library as far as they are known. Raises ToolError where the file is not whole."""
-    layout = prove_whole(data, where)
-    if layout.machine != X86_64:
-        return []
-    dyn = dynamic.read(data, layout, where)
-    rows, users = registrations.trace(data, layout, dyn, where)
-    functions = names.of(data, layout, {row.entry for row in rows})
-    found = []
-    for row in rows:
-        if row.text is not None:
-            offsets = (layout.offset(place, 1) if place != NOWHERE else None for place in row.places)
-            title, space = titled(row, functions)
-            found.append(
-                PlacedText(
-                    row.text, space, title, tuple(NOWHERE if at is None else at for at in offsets), row.places, users
-                )
-            )
-    return found
+def read(path: str, name: str | None = None) -> tuple[ElfFacts, list[PlacedText]]:
+    """What reader.py reads of a library, and the texts as far as they are known. Raises ToolError, as that does."""
+    found: list[PlacedText] = []
+
+    def follow(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registration]:
+        rows, users = registrations.trace(data, layout, dyn, where)
+        functions = names.of(data, layout, {row.entry for row in rows})
+        for row in rows:
+            if row.text is not None:
+                offsets = (layout.offset(place, 1) if place != NOWHERE else None for place in row.places)
+                at = tuple(NOWHERE if offset is None else offset for offset in offsets)
+                title, space = reader.titled(row, functions)
+                found.append(PlacedText(row.text, space, title, at, row.places, users))
+        return rows
+
+    facts = reader.read(path, name, follow=follow)
+    return (reader.read(path, name) if facts.unread else facts), found  # places keep values apart that are equal

@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -27,6 +27,8 @@ from .layout import MAGIC, X86_64, Bytes, ForeignElf, Layout, prove_whole
 
 if TYPE_CHECKING:
     from .evidence.registrations import Registration
+
+    Follow = Callable[[Bytes, Layout, Dynamic, str], list[Registration]]
 
 __all__ = ["ElfFacts", "ForeignElf", "FoundSchema", "Named", "Unread", "names_any", "read"]
 
@@ -104,11 +106,17 @@ class ElfFacts:
 
 
 def read(
-    path: str | os.PathLike[str], name: str | None = None, *, deep: bool = False, linked: bool = False
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    deep: bool = False,
+    linked: bool = False,
+    follow: Follow | None = None,
 ) -> ElfFacts:
     """Reads a library; `name` is what messages and facts call it. Raises ToolError where the file is not whole.
 
     `deep`: the exported symbols and a hash of each kernel too. `linked`: nothing but what it needs and is called.
+    `follow`: finds the registrations in the place of registrations.read.
     """
     where = name or os.fspath(path)
     try:
@@ -118,7 +126,7 @@ def read(
             facts = ElfFacts(
                 where, layout.machine, len(data), dyn.needed, dyn.runpath, layout.stripped, (), dyn.soname, dyn.versions
             )
-            return facts if linked else _whole(data, layout, dyn, facts, deep)
+            return facts if linked else _whole(data, layout, dyn, facts, deep, follow)
     except OSError as error:
         raise ToolError(f"cannot be read: {error.strerror}", where) from error
 
@@ -135,20 +143,20 @@ def names_any(path: str | os.PathLike[str], words: Collection[bytes]) -> bool:
     return False
 
 
-def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: bool) -> ElfFacts:
+def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: bool, follow: Follow | None) -> ElfFacts:
     where = facts.path
     if not layout.sections and data.find(PACKED, 0, 4096) >= 0:
         raise ToolError("expected a library, found one packed by UPX: its code cannot be read; unpack it", where)
     symbols = tuple(dynamic.symbols(data, layout, dyn, where)) if deep else ()
     return replace(
-        _registered(data, layout, dyn, facts),
+        _registered(data, layout, dyn, facts, follow),
         device=devices.read(data, layout, dyn, where, hashes=deep),
         abi=tuple(_abi(data, dyn)),
         symbols=tuple(symbol for symbol in symbols if symbol.value),
     )
 
 
-def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts) -> ElfFacts:
+def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, follow: Follow | None) -> ElfFacts:
     """The facts with what the library registers. Loads the decoder only for a library that registers at all."""
     if not any(dyn.mentions(data, name) for name in REGISTERS):
         return facts
@@ -156,7 +164,7 @@ def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts) -> E
         return replace(facts, unread=(Unread("its code", why=f"code of {layout.machine} is not followed"),))
     from .evidence import registrations
 
-    rows = registrations.read(data, layout, dyn, facts.path)
+    rows = (follow or registrations.read)(data, layout, dyn, facts.path)
     functions = names.of(data, layout, {row.entry for row in rows})
     schemas: dict[FoundSchema, None] = {}
     named: dict[Named, None] = {}

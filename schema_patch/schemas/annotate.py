@@ -12,9 +12,10 @@ from enum import Enum
 from itertools import count
 from string import ascii_lowercase
 
-from schema_patch.model import Effect
+from schema_patch.model import Effect, is_argument
 
 from .grammar import Alias, Arg, Schema
+from .rules import results
 
 
 class Returns(str, Enum):
@@ -43,40 +44,44 @@ def plan(
     says `Tensor!` too: that it is an alias, not of which argument.
     """
     letters = _fresh_letters(schema)
-    loose = False
-    returned = effect.returned_argument if schema.returns else None
-    named = returned if returns is Returns.ALIAS else None
-    if not tied and named in effect.writes and all(arg.name != named or not arg.type.sets for arg in schema.args):
-        named, loose = None, True
-    edits: list[TextEdit] = []
-    letter_of_return = ""
+    handed, loose = _handed_back(schema, effect, tied) if returns is Returns.ALIAS else ({}, [])
+    edits = [edit for result in loose for edit in _result(result, "!")]
     for arg in schema.args:
-        if arg.name not in effect.writes and arg.name != named:
-            continue
+        writes, named = arg.name in effect.writes, arg.name in handed
         alias = _alias(arg)
-        if arg.name in effect.writes and not arg.type.is_write:
+        if writes and not arg.type.is_write:
             if alias:  # `(a)` or `(a -> b)`: it shares memory, and now says that it writes
                 text = schema.text[alias.span.start : alias.span.end]
                 at = alias.span.start + len(text.partition("->")[0].rstrip(") \t\r\n"))
                 edits.append(TextEdit(at, at, "!"))
-            elif bare and arg.name != named:
+            elif bare and not named:
                 edits.append(TextEdit(arg.type.base_span.end, arg.type.base_span.end, "!"))
             else:
                 alias = Alias((next(letters),), True)
                 edits.append(TextEdit(arg.type.base_span.end, arg.type.base_span.end, str(alias)))
-        elif arg.name == named and (alias is None or alias.bare):
+        elif named and (alias is None or alias.bare):
             # The return needs a name to refer to; an argument that is only handed back gets one without `!`.
-            alias = Alias((next(letters),), arg.name in effect.writes)
+            alias = Alias((next(letters),), writes)
             edits.append(TextEdit(*_place(arg), str(alias)))
-        if arg.name == named and alias:
-            letter_of_return = str(Alias(alias.before, arg.name in effect.writes))
-    if returned and returns is Returns.VOID:
+        if alias:
+            said = str(Alias(alias.before, writes))
+            edits += [edit for result in handed.get(arg.name, ()) for edit in _result(result, said)]
+    if effect.returned_argument and schema.returns and returns is Returns.VOID:
         edits.append(TextEdit(schema.returns_span.start, schema.returns_span.end, "()"))
-    elif loose:
-        edits.extend(_return(schema.returns[0], "!"))
-    elif letter_of_return:
-        edits.extend(_return(schema.returns[0], letter_of_return))
     return tuple(sorted(edits, key=lambda edit: edit.start))
+
+
+def _handed_back(schema: Schema, effect: Effect, tied: bool) -> tuple[dict[str, list[Arg]], list[Arg]]:
+    """The results that are arguments, by argument; and those that need not say which."""
+    handed: dict[str, list[Arg]] = {}
+    loose = []
+    bare = {arg.name for arg in schema.args if not arg.type.sets}
+    for result, name in results(schema, effect):
+        if not tied and name in effect.writes and name in bare:
+            loose.append(result)
+        elif is_argument(name):
+            handed.setdefault(name, []).append(result)
+    return handed, loose
 
 
 def strip(schema: Schema) -> tuple[TextEdit, ...]:
@@ -114,7 +119,7 @@ def _place(arg: Arg) -> tuple[int, int]:
     return (alias.span.start, alias.span.end) if alias else (arg.type.base_span.end, arg.type.base_span.end)
 
 
-def _return(ret: Arg, annotation: str) -> list[TextEdit]:
+def _result(ret: Arg, annotation: str) -> list[TextEdit]:
     start, end = _place(ret)
     alias = _alias(ret)
     return [] if alias and str(alias) == annotation else [TextEdit(start, end, annotation)]

@@ -51,7 +51,7 @@ def undeclared_write(schema: Schema, effect: Effect) -> Judgement | None:
 
 
 def undeclared_alias(schema: Schema, effect: Effect) -> Judgement | None:
-    found = (_undeclared_alias(schema, ret, returned) for ret, returned in _results(schema, effect))
+    found = (_undeclared_alias(schema, ret, returned) for ret, returned in results(schema, effect))
     return next((judgement for judgement in found if judgement), None)
 
 
@@ -70,12 +70,12 @@ def _undeclared_alias(schema: Schema, ret: Arg, returned: str) -> Judgement | No
 
 
 def private_buffer(schema: Schema, effect: Effect) -> Judgement | None:
-    if not any(buffers_kept(returned) for _, returned in _results(schema, effect)):
+    if not any(buffers_kept(returned) for _, returned in results(schema, effect)):
         return None
     return Judgement(Verdict.WRONG, "SP104", "returns a buffer that it keeps as if it were a new tensor")
 
 
-def _results(schema: Schema, effect: Effect) -> Iterable[tuple[Arg, str]]:
+def results(schema: Schema, effect: Effect) -> Iterable[tuple[Arg, str]]:
     """Each result with what is said of it; one word is said of the first (of all that are kept buffers)."""
     said = effect.results
     return zip(

@@ -80,17 +80,18 @@ def gather(
     include_all: bool = False,
     deep: bool = False,
     spaces: Iterable[str] = (),
+    read: archives.Read | None = None,
     progress: Progress | None = None,
     expect: Expect | None = None,
 ) -> Gathered:
     """Reads what the paths hold. `deep`: exported symbols and a hash of each kernel too.
 
-    `spaces`: a library of the platform that names one of these is read like any other.
+    `spaces`: a library of the platform that names one of these is read like any other. `read`: reads one library.
     """
     gathered = Gathered()
     heard = (progress or (lambda _: None), expect or (lambda _: None))
     work = _Work(
-        partial(_twice, deep=deep, spaces=frozenset(spaces)),
+        partial(_twice, read=read or partial(reader.read, deep=deep), spaces=frozenset(spaces)),
         include_all,
         *heard,
         tuple(space.encode() for space in spaces),
@@ -101,9 +102,9 @@ def gather(
     return gathered
 
 
-def _twice(path: str, where: str, *, deep: bool, spaces: frozenset[str]) -> ElfFacts:
+def _twice(path: str, where: str, *, read: archives.Read, spaces: frozenset[str]) -> ElfFacts:
     """Reads a library, and a second time by lief where a verdict on its operators will be given."""
-    facts = reader.read(path, where, deep=deep)
+    facts = read(path, where)
     told = {found.namespace for found in facts.schemas}
     told |= {found.namespace for found in facts.named} | {found.namespace for found in facts.unread}
     if told.isdisjoint({"", *spaces}):

@@ -21,6 +21,7 @@ from schema_patch.inference.index import tree
 from schema_patch.inference.index.mask import mask
 from schema_patch.inference.index.scan import FileIndex, scan
 from schema_patch.python import registrations as pyregs
+from schema_patch.text.collector import without_collector
 
 MATTER = 3
 HELPER = "#include <torch/torch.h>\nvoid helper_%d(at::Tensor& t) { %s }\n"
@@ -112,7 +113,7 @@ def test_only_python_that_may_register_is_parsed(line: str, hint: bool) -> None:
 def test_the_collector_is_off_within_and_as_it_was_behind(before: bool) -> None:
     (gc.enable if before else gc.disable)()
     try:
-        with tree.without_collector():
+        with without_collector():
             assert not gc.isenabled()
         assert gc.isenabled() is before
     finally:

@@ -8,12 +8,15 @@ The truth is what the wheels say themselves: each schema is taken for a table's 
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from schema_patch.binary import plan
-from schema_patch.elf import reader
+from schema_patch.elf import placed
+from schema_patch.elf.placed import PlacedText
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.installed import packages
 from schema_patch.model import Effect
@@ -46,12 +49,16 @@ class Said(Table):
         return self.told.get(schema.op)
 
 
-def there_and_back(file: SourceFile, facts: ElfFacts, told: Counter[str]) -> list[str]:
+def there_and_back(file: SourceFile, facts: ElfFacts, rows: Sequence[PlacedText], told: Counter[str]) -> list[str]:
     """What went wrong."""
     table = Said(facts)
-    bare = plan.library(file, facts, table, ALL, plan.stripped)
+    bare = plan.library(file, facts, rows, table, ALL, plan.stripped)
     new = edits.apply(file.data, bare.edits)
-    again = plan.library(SourceFile(file.path, file.real, new), bare.expected, table, ALL, plan.annotated)
+    with tempfile.NamedTemporaryFile(suffix=".so") as copy:
+        copy.write(new)
+        copy.flush()
+        found = placed.read(copy.name)[1]
+    again = plan.library(SourceFile(file.path, file.real, new), bare.expected, found, table, ALL, plan.annotated)
     back = edits.apply(new, again.edits)
     told.update(
         operators=len(table.told),
@@ -77,11 +84,11 @@ def main(wheels: list[str]) -> int:
         for one in packages.find(wheel).libraries:
             with packages.local(one) as copy:
                 start = time.monotonic()
-                facts = reader.read(copy, one.path)
+                facts, rows = placed.read(copy, one.path)
                 if not any(found.schema.writes for found in facts.schemas):
                     continue
                 told: Counter[str] = Counter()
-                faults = there_and_back(SourceFile(one.path, Path(copy), Path(copy).read_bytes()), facts, told)
+                faults = there_and_back(SourceFile(one.path, Path(copy), Path(copy).read_bytes()), facts, rows, told)
                 total += told
                 failed += len(faults)
                 print(

@@ -21,7 +21,7 @@ from stable import SCHEMAS, quoted
 
 from schema_patch.binary import plan, proof, wheel
 from schema_patch.commands import main
-from schema_patch.elf import reader
+from schema_patch.elf import placed, reader
 from schema_patch.model import ToolError
 from schema_patch.schemas import table
 from schema_patch.schemas.selection import ALL
@@ -169,7 +169,7 @@ def test_torch_loads_the_new_file_before_it_takes_its_place(
 
 def planned(library: Path) -> tuple[files.SourceFile, plan.LibraryPlan]:
     file = files.load(str(library))
-    return file, plan.library(file, reader.read(library), table.load(), ALL, plan.annotated)
+    return file, plan.library(file, *placed.read(str(library)), table.load(), ALL, plan.annotated)
 
 
 def test_a_flipped_bit_is_noticed(library: Path, tmp_path: Path) -> None:

@@ -61,6 +61,22 @@ def test_strip_takes_every_write_and_nothing_else() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("returns", "text"),
+    [
+        ("o, fresh", "op(Tensor x, Tensor(a!) o, Tensor(b!) p) -> (Tensor(a!), Tensor)"),
+        ("p, o", "op(Tensor x, Tensor(a!) o, Tensor(b!) p) -> (Tensor(b!), Tensor(a!))"),
+        ("o, o", "op(Tensor x, Tensor(a!) o, Tensor(b!) p) -> (Tensor(a!), Tensor(a!))"),
+        ("x, p", "op(Tensor(a) x, Tensor(b!) o, Tensor(c!) p) -> (Tensor(a), Tensor(c!))"),
+        ("fresh, fresh", "op(Tensor x, Tensor(a!) o, Tensor(b!) p) -> (Tensor, Tensor)"),
+    ],
+)
+def test_each_result_is_tied_to_the_argument_that_it_is(returns: str, text: str) -> None:
+    before = "op(Tensor x, Tensor o, Tensor p) -> (Tensor, Tensor)"
+    assert plan(before, "o p", returns) == text
+    assert rules.judge(grammar.parse(text), Effect("op", ("o", "p"), returns, "")).verdict is not Verdict.WRONG
+
+
 def published(name: str) -> str:
     entry = KNOWN.entries[name]
     return f"{name}({', '.join(f'Tensor {a}' for a in entry.arguments)}) -> {'()' if entry.returns == 'nothing' else 'Tensor'}"

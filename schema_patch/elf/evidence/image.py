@@ -13,7 +13,7 @@ from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.layout import Bytes, Layout
 
 from . import traced
-from .instructions import END, Step, decode
+from .instructions import END, PLAIN, Line, Step, decode
 from .machine import IMAGE, IMPORTS, Value
 
 WORD = struct.Struct("<Q")
@@ -28,6 +28,7 @@ class Image:
     def __init__(self, data: Bytes, layout: Layout, dyn: Dynamic, where: str, *, traces: bool = False) -> None:
         self.data, self.layout, self.dyn, self.where, self.traces = data, layout, dyn, where, traces
         self._steps: dict[int, Step] = {}
+        self._lines: dict[int, Line] = {}
         self._names: dict[int, str] = {}
         self._words: dict[int, Value] = {}
         self._fixed = sorted(layout.fixed)
@@ -167,6 +168,19 @@ class Image:
         found = self._steps.get(address)
         if found is None:
             found = self._steps[address] = self._decoded(address)
+        return found
+
+    def line(self, address: int) -> Line:
+        """The instructions from an address on up to one that may lead elsewhere."""
+        found = self._lines.get(address)
+        if found is None:
+            acts, count, step = [], 0, self.step(address)
+            while step.kind == PLAIN:
+                count += 1
+                if step.act:
+                    acts.append(step.act)
+                step = self.step(step.next)
+            found = self._lines[address] = Line(step.address, count, tuple(acts))
         return found
 
     def _decoded(self, address: int) -> Step:

@@ -6,8 +6,8 @@ what it writes, and that is not known any more afterwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from iced_x86 import (
     ConditionCode,
@@ -38,8 +38,7 @@ WRITES = frozenset({OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, Op
 _info = InstructionInfoFactory()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One instruction: where it is, what comes next, and what it does. `to`: where it leads, if that is a number.
 
     `slot`: where it reads where it leads. `table`: an address that it takes, of a table of jumps perhaps; `place`: one
@@ -60,6 +59,14 @@ class Step:
     writes: int = 0
 
 
+class Line(NamedTuple):
+    """Instructions that run one after the other: what they do, how many they are, and the first behind them."""
+
+    end: int
+    many: int
+    acts: tuple[Act, ...]
+
+
 def decode(code: bytes, address: int, *, traces: bool = False) -> Step:
     """The instruction at an address. What is none ends the path. `traces`: numbers in it know their place."""
     decoder = Decoder(64, code, ip=address)
@@ -68,12 +75,14 @@ def decode(code: bytes, address: int, *, traces: bool = False) -> Step:
     if not instruction:
         return Step(address, address, END)
     after = instruction.next_ip
-    reads, writes = _uses(instruction)
     if kind == PLAIN:
-        lea = instruction.mnemonic == Mnemonic.LEA and instruction.memory_base == Register.RIP
-        table = instruction.memory_displacement if lea else 0
-        place = instruction.memory_displacement if instruction.memory_base == Register.RIP else 0
         held = _held(decoder, instruction) if traces and instruction.mnemonic == Mnemonic.MOV else None
+        if not instruction.is_ip_rel_memory_operand:
+            act, reads, writes = _alike(code[: after - address])
+            return Step(address, after, PLAIN, held or act, reads=reads, writes=writes)
+        place = instruction.ip_rel_memory_address
+        table = place if instruction.mnemonic == Mnemonic.LEA else 0
+        reads, writes = _uses(instruction)
         return Step(
             address, after, PLAIN, held or _act(instruction), table=table, place=place, reads=reads, writes=writes
         )
@@ -87,7 +96,14 @@ def decode(code: bytes, address: int, *, traces: bool = False) -> Step:
     where = operands.getter(instruction, 0) or (lambda r, m: None)
     fixed = instruction.op_kind(0) == OpKind.MEMORY and instruction.memory_base == Register.RIP
     slot = instruction.memory_displacement if fixed else 0
-    return Step(address, after, kind, where=where, slot=slot, reads=reads)
+    return Step(address, after, kind, where=where, slot=slot, reads=_uses(instruction)[0])
+
+
+@lru_cache(1 << 14)
+def _alike(code: bytes) -> tuple[Act | None, int, int]:
+    """What an instruction does, reads and writes that is the same wherever it stands."""
+    instruction = Decoder(64, code).decode()
+    return _act(instruction), *_uses(instruction)
 
 
 def _uses(instruction: Instruction) -> tuple[int, int]:

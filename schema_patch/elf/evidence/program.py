@@ -36,6 +36,7 @@ class Program:
         self.step, self.name = image.step, image.name
         self._graphs: dict[int, Graph] = {}
         self._meetings: dict[int, dict[int, int]] = {}
+        self._first: dict[int, int] = {}
         self._given: dict[int, int] = {}
         self._leads: dict[int, bool] = {}
         self._touches: dict[int, bool] = {}
@@ -78,6 +79,17 @@ class Program:
                 after = self.graph(site).after
                 found |= after if any(flow.EXIT in to for to in after.values()) else {}
         return found
+
+    def first(self, entry: int) -> int:
+        """Some of the registers that a function is given: those that it reads before it can branch."""
+        if entry not in self._first:
+            read, own, step = 0, flow.ARGUMENTS, self.step(entry)
+            while step.kind == PLAIN and own:
+                read |= own & step.reads
+                own &= ~step.writes
+                step = self.step(step.next)
+            self._first[entry] = read
+        return self._first[entry]
 
     def given(self, entry: int) -> int:
         self._know(entry)

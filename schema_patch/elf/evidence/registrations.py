@@ -14,6 +14,7 @@ from schema_patch.elf import calls
 from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.frames import Functions
 from schema_patch.elf.layout import Bytes, Layout
+from schema_patch.text.collector import without_collector
 
 from . import imports
 from .image import Image
@@ -229,6 +230,7 @@ def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[R
     return found, Users(others(search.image, search.functions, followed, places), search.shown)
 
 
+@without_collector()
 def _searched(image: Image) -> tuple[_Search, list[Registration]]:
     functions = Functions(image.data, image.layout)
     program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)

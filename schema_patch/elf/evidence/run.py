@@ -109,7 +109,7 @@ class Follower:
 
     def call(self, entry: int, site: int = 0) -> bool:
         """Follows a function to its return; False where it never returns."""
-        if sum(frame.entry == entry for frame in self.frames) >= REPEATS:
+        if [frame.entry for frame in self.frames].count(entry) >= REPEATS:
             self.cut.add(entry)
             self.others_write()
             self.registers.general[0] = None
@@ -123,7 +123,7 @@ class Follower:
         saved = [general[register] for register in SAVED]
         general[RSP] = top - 8
         self.memory.store(top - 8, 8, None)
-        frame = Frame(entry, top - 8, site, given=tuple(map(self.argument, range(len(GIVEN)))))
+        frame = Frame(entry, top - 8, site, given=tuple([general[register] for register in GIVEN]))
         self.frames.append(frame)
         self.entered.add(entry)
         try:
@@ -143,11 +143,16 @@ class Follower:
 
     def _run(self, frame: Frame, at: int, stop: int) -> bool:
         """Follows to an address, or to the return: True where it was reached."""
-        step, registers, memory = self.step, self.registers, self.memory
-        resumed, of = self.program.resumed(frame.entry), frame.entry
+        step, registers, memory, line = self.step, self.registers, self.memory, self.program.image.line
+        resumed = self.program.resumed(frame.entry)
         while at != stop:
-            if frame.entry != of:
-                resumed, of = self.program.resumed(frame.entry), frame.entry
+            end, count, acts = line(at)
+            if count and not at < stop < end and not resumed:
+                for act in acts:
+                    act(registers, memory)
+                self.steps += count
+                at = end
+                continue
             if at in resumed:
                 self._resume(frame)
             now = step(at)
@@ -181,6 +186,7 @@ class Follower:
                     if not now.to and where not in self.program.graph(frame.entry).after:
                         frame.entry = where  # a stub, or another function in place of this one
                         self.entered.add(where)
+                        resumed = self.program.resumed(where)
                     at = where
                     continue
                 targets = (
@@ -246,9 +252,10 @@ class Follower:
 
         Most are destructors. What it gives back is not known.
         """
-        given = self.program.given(entry)
-        values = [self.registers.general[register] for register in GIVEN if given >> register & 1]
-        if any(isinstance(value, int) and IMAGE <= value < STACK + STACK_SIZE for value in values):
+        if any(map(_ours, self._values(self.program.first(entry)))):
+            return False
+        values = self._values(self.program.given(entry))
+        if any(map(_ours, values)):
             return False
         if all(isinstance(value, int) for value in values) or self.program.leads(entry):
             return False
@@ -257,6 +264,9 @@ class Follower:
         self._clobber()
         self.registers.general[0] = None
         return True
+
+    def _values(self, registers: int) -> list[Value]:
+        return [self.registers.general[register] for register in GIVEN if registers >> register & 1]
 
     def _other(self, where: Value, site: int) -> bool:
         name = (self.name(where) if isinstance(where, int) else TORCHS_OWN if where else None) or ""
@@ -326,6 +336,10 @@ class Follower:
         """Takes back what a function wrote since its first undecided branch, for its paths to be joined."""
         while len(self.memory.logs) > frame.level:
             self.memory.undo()
+
+
+def _ours(value: Value) -> bool:
+    return isinstance(value, int) and IMAGE <= value < STACK + STACK_SIZE
 
 
 def never_returns(name: str) -> bool:

@@ -7,7 +7,6 @@ import hashlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -44,18 +43,6 @@ def processes() -> int:
     if not hasattr(os, "fork"):  # a process that starts anew would have to read everything again
         return 1
     return max(1, min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Nothing that is read here lives in cycles, and a collector would look at all of it again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def read_file(path: str) -> ReadFile | None:

@@ -1,6 +1,6 @@
 # The commands a person types.
 #   make run                  the first minute: a library that is silently wrong, made safe in three ways
-#   make run SOURCE=DIR       what is wrong in a tree of your own, and what to do; it is only read
+#   make run SOURCE=DIR       what is wrong in a tree of your own, and what to do; it is only read. Of SYCL: a wheel for bmg
 #   make test                 every test
 #   make ocloc                    fetch Intel's offline compiler, where there is none that knows Battlemage
 #   make bmg SOURCE=DIR           a SYCL tree (this one unless named) to a verified wheel for Battlemage, without oneAPI

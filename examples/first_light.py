@@ -2,7 +2,8 @@
 
     first_light.py [--returns alias|void] [SOURCE]
 
-With SOURCE, what is wrong in a tree of yours, which is only read. Every step is a command that you can type
+With SOURCE, what is wrong in a tree of yours, which is only read; of a SYCL extension, where the parts of the compiler
+are there, also a patched and verified wheel for Battlemage. Every step is a command that you can type
 yourself; all that they print is in build/run/log.txt.
 """
 
@@ -101,23 +102,40 @@ def race() -> None:
 
 
 def ask(source: Path, returns: str) -> int:
-    """Verdicts on a tree, what an audit adds, and what to do next. Nothing is written."""
+    """Verdicts on a tree, what an audit adds, and what to do next. Nothing is written into it."""
     block(f"1. {source}", "What its operators declare, against what the tables know.")
     known = run("schema-patch", "check", source, show=findings)
     block("2. What the audit adds", "Inferred from the code, with the places; no table needed.")
     inferred = run("schema-patch", "audit", source, show=findings)
     changes = {f"apply --returns {returns}": known, "apply --infer": inferred}
     wrong = [change for change, code in changes.items() if code == 1]
+    scripts = [path.read_bytes() for path in source.glob("setup*.py")]
+    sycl = any(b"SyclExtension(" in text for text in scripts)
     block("3. Next", "Nothing was changed." if wrong else "")
     for change in wrong:
         say("What would be written (without --diff it is):")
         say(f"$ schema-patch {change} --diff {source}", style="bold")
-    if wrong and any(b"Extension(" in path.read_bytes() for path in source.glob("setup*.py")):
+    if wrong and not sycl and any(b"Extension(" in text for text in scripts):
         say("A patched and verified wheel, of a copy:")
         say(f"$ schema-patch rebuild {source} --out rebuilt", style="bold")
     if not wrong:
         close("Nothing wrong was found." if 0 in (known, inferred) else "Nothing could be verified: see the log.")
+    if sycl:
+        wheel(source, returns)
     return 1 if wrong else min(known, inferred)
+
+
+def wheel(source: Path, returns: str) -> None:
+    """A patched copy of a SYCL tree, compiled for Battlemage, and verified once more as whoever installs it would."""
+    block("4. A wheel for Battlemage", "Of a patched copy; many kernels take minutes, and ctrl-C leaves nothing.")
+    argv = ("rebuild", source, "--for", "bmg", "--returns", returns, "--out")
+    if run("schema-patch", "doctor", "--for", "bmg", show=in_the_way):
+        say("When that is mended:")
+        say(" ".join(map(str, ("$ schema-patch", *argv, "rebuilt"))), style="bold")
+        return
+    quietly(f"schema-patch rebuild {source.name} --for bmg", "schema-patch", *argv, REBUILT)
+    run("verify-schemas", next(REBUILT.glob("*.whl")), "--target", "bmg-g21", expect=0, show=verdicts)
+    close(f"The wheel, and build.json, which says what made it: {REBUILT}")
 
 
 def install(what: Path, site: Path) -> None:
@@ -171,6 +189,12 @@ def words(argv: Iterable[str | Path]) -> list[str]:
 def holding(*marks: str) -> Select:
     """The lines that hold one of these words."""
     return lambda lines: [line for line in lines if any(mark in line for mark in marks)]
+
+
+def in_the_way(lines: list[str]) -> list[str]:
+    """What doctor counts as an error, with the lines below it that say why and how to mend it."""
+    told = [line for line in re.split(r"\n(?! )", "\n".join(lines)) if line.startswith("✗")]
+    return "\n".join(told).splitlines() or lines[:1]
 
 
 def last(lines: list[str]) -> list[str]:

@@ -69,6 +69,8 @@ def host_build(
         click.echo(f"{name}: error: {did}\n{words}", err=True)
     for name in built.left_out:
         click.echo(f"{name}: left out: nothing that registers operators needs it", err=True)
+    for note in built.notes:
+        click.echo(note, err=True)
     for library in built.libraries:
         click.echo(library)
     if not built.libraries:

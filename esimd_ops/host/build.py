@@ -56,13 +56,14 @@ class HostBuild:
 
 @dataclass(frozen=True)
 class Built:
-    """What came of it: libraries, namespaces and modules that load, what failed and how, and what was left out."""
+    """What came of it: libraries, namespaces and modules that load; what failed and why; what was left out; clashes."""
 
     libraries: tuple[Path, ...]
     namespaces: tuple[str, ...]
     modules: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def build(plan: HostBuild) -> Built:
@@ -94,10 +95,10 @@ def build(plan: HostBuild) -> Built:
     failed |= {Path(target).name: words for target, words in unlinked.items()}
     failed |= {path.name: words for path, words in refused.items()}
     good = {path.name: group for path, group in linked.items() if path not in refused}
-    spaces, modules = libraries.write_loaders(plan.out, good)
+    spaces, modules, notes = libraries.write_loaders(plan.out, good)
     used = {source for group in named.values() for source in group}
     left = tuple(source.name for source in made if source not in used)
-    return Built(tuple(plan.out / libraries.FOLDER / name for name in good), spaces, modules, failed, left)
+    return Built(tuple(plan.out / libraries.FOLDER / name for name in good), spaces, modules, failed, left, notes)
 
 
 def _not_for_the_host(source: Source) -> str:

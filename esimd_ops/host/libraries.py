@@ -6,6 +6,7 @@ compiler.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -17,6 +18,9 @@ from pathlib import Path
 from .sources import Source
 
 FOLDER = "libraries"  # beside the files that load them: a namespace may be called like its library
+
+NEEDED = frozenset({*sys.stdlib_module_names, "torch", "numpy", "esimd_ops", "schema_patch"})
+_THROWN = re.compile(r"^ *what\(\): *(.*)", re.MULTILINE)  # of an exception that nobody has caught
 
 _LOAD = """
 import importlib.util, json, sys
@@ -95,14 +99,18 @@ def groups(objects: Mapping[Source, Path]) -> list[list[Source]]:
 
 
 def names(grouped: Iterable[list[Source]]) -> dict[str, list[Source]]:
-    """A file name for each library: that of its first source that registers something."""
+    """A file name for each library: that of its first source that registers something, with its folders where taken."""
     named: dict[str, list[Source]] = {}
     for group in grouped:
         chief = next((source for source in group if source.registers), group[0])
-        name = f"{chief.path.stem}.so"
-        if name in named:
-            name = chief.name.rpartition(".")[0].replace("/", "_") + ".so"
-        named[name] = group
+        whole = chief.name.rpartition(".")[0].replace("/", "_")
+        others = (f"{whole}_{number}" for number in itertools.count(2))
+        name = next(
+            name
+            for name in (chief.path.stem, whole, *itertools.islice(others, len(named)))
+            if f"{name}.so" not in named
+        )
+        named[f"{name}.so"] = group
     return named
 
 
@@ -127,7 +135,9 @@ def what_does_not_load(libraries: Mapping[Path, list[Source]]) -> dict[Path, str
                     refused[Path(path)] = _readable(words)
         if at:
             del left[at]
-            refused[Path(at)] = f"the process that loaded it ended with {done.returncode}: {done.stderr[-300:].strip()}"
+            why = _THROWN.search(done.stderr)
+            said = why[1] if why else done.stderr[-300:].strip()
+            refused[Path(at)] = f"the process that loaded it ended with {done.returncode}: {said}"
         elif done.returncode != 0:
             return refused | {Path(path): done.stderr[-300:].strip() for path in left}
     return refused
@@ -142,21 +152,43 @@ def _readable(words: str) -> str:
     return f"it needs {done.stdout.strip() or missing[1]}, which no source that compiled defines"
 
 
-def write_loaders(out: Path, libraries: Mapping[str, list[Source]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A Python file for each namespace whose operators are defined, and for each module. Gives the names of both."""
+def write_loaders(
+    out: Path, libraries: Mapping[str, list[Source]]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """A Python file for each namespace whose operators are defined, and for each module.
+
+    Gives the names of both, and in words which have none: a file called like a module that Python needs would be
+    imported in its place.
+    """
     spaces: dict[str, list[str]] = {}
-    modules: dict[str, str] = {}
+    modules: dict[str, list[str]] = {}
     defined = {space for group in libraries.values() for source in group for space in source.defines}
     for library, group in libraries.items():
         for source in group:
-            for space in source.namespaces:
-                if space in defined and library not in spaces.setdefault(space, []):
-                    spaces[space].append(library)
-            modules.update(dict.fromkeys(source.modules, library))
+            for space in defined.intersection(source.namespaces):
+                spaces.setdefault(space, []).append(library)
+            for name in source.modules:
+                modules.setdefault(name, []).append(library)
+    for path in out.glob("*.py"):  # of an earlier build
+        if path.read_text("utf-8", "replace").startswith(_LOADER.partition("{")[0]):
+            path.unlink()
+    notes = []
     for name in sorted({*spaces, *modules}):
+        places = list(dict.fromkeys([*spaces.get(name, []), *modules.get(name, [])]))
+        if name in NEEDED:
+            spaces.pop(name, None)
+            modules.pop(name, None)
+            notes.append(f"{name}: no file loads it, since Python needs a module of that name: {_listed(places)}")
+            continue
+        if len(modules.get(name, [])) > 1:
+            notes.append(f"{name}: a module of {_listed(modules[name])}: its file loads the first")
         what = f"torch.ops.{name}" if name in spaces else f"the module {name}"
-        text = _LOADER.format(what=what, folder=FOLDER, names=spaces.get(name, []))
+        text = _LOADER.format(what=what, folder=FOLDER, names=list(dict.fromkeys(spaces.get(name, []))))
         if name in modules:
-            text += _LOADER_OF_MODULE.format(library=modules[name])
+            text += _LOADER_OF_MODULE.format(library=modules[name][0])
         (out / f"{name}.py").write_text(text)
-    return tuple(sorted(spaces)), tuple(sorted(modules))
+    return tuple(sorted(spaces)), tuple(sorted(modules)), tuple(notes)
+
+
+def _listed(libraries: Iterable[str]) -> str:
+    return ", ".join(f"{FOLDER}/{name}" for name in libraries)

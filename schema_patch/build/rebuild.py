@@ -103,7 +103,7 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
     if not report:
         return Result(made, report, digest)
     with watch("building") as progress:
-        wheel = _build(root, work / "wheel", job.out / "build.log", job.settings, progress)
+        wheel = _build(job, root, work / "wheel", job.out / "build.log", progress)
     with watch("verifying") as progress:
         report = renamed(verify(wheel, made, job, table, progress), names)
     device = link.records(work / MADE)
@@ -112,7 +112,7 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
     root = work / "control" / job.source.resolve().name
     copy(job.source, root, job.out)
     with watch("building the control") as progress:
-        control = _build(root, work / "control-wheel", job.out / "control.log", job.settings, progress)
+        control = _build(job, root, work / "control-wheel", job.out / "control.log", progress)
     difference = same_but_schemas(wheel, control, job.returns)
     if not difference:
         return Result(made, difference, digest)
@@ -281,9 +281,9 @@ def digest_of(root: Path) -> str:
     return whole.hexdigest()
 
 
-def _build(source: Path, into: Path, log: Path, settings: Settings, progress: Progress) -> Path:
+def _build(job: Job, root: Path, into: Path, log: Path, progress: Progress) -> Path:
     into.mkdir()
-    return wheelbuild.build(source, into, log, settings, progress)
+    return wheelbuild.build(root, into, log, job.settings, progress, job.source)
 
 
 def _line(text: str) -> str:

@@ -12,6 +12,7 @@ import re
 import shlex
 import signal
 import subprocess
+import textwrap
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,8 +25,10 @@ from .driver import home
 
 STEP = re.compile(r"^\s*\[(\d+)/(\d+)\] (.*)")
 SOURCE = re.compile(r" (\S+\.(?:c|cc|cpp|cxx|cu|sycl)) -o ")
+# What ninja says of a step that failed: its command, and then what the compiler said.
+FAILED = re.compile(r"^ *FAILED: .*\n.*\n((?:(?! *(?:\[\d+/\d+\] |ninja: |FAILED: )).*\n)+)", re.MULTILINE)
 GRACE = 5  # seconds between being asked to end and being ended
-LAST_WORDS = 12  # lines of the log that a failure shows
+LAST_WORDS = 12  # lines of the log that a failure shows, where no compiler has said why
 
 
 class Progress(Protocol):
@@ -72,8 +75,8 @@ def environment(source: Path, settings: Settings, inherited: Mapping[str, str]) 
     return env
 
 
-def build(source: Path, into: Path, log: Path, settings: Settings, progress: Progress) -> Path:
-    """The wheel of a tree. Raises ToolError with the end of the log where there is none."""
+def build(source: Path, into: Path, log: Path, settings: Settings, progress: Progress, called: Path) -> Path:
+    """The wheel of a tree, a copy of one that is `called` otherwise. Raises ToolError with why there is none."""
     argv = [
         *(settings.python, "-m", "pip", "wheel", "-v", "--disable-pip-version-check", "--no-input"),
         *("--no-build-isolation", "--no-deps", "--wheel-dir", str(into), str(source)),
@@ -84,7 +87,8 @@ def build(source: Path, into: Path, log: Path, settings: Settings, progress: Pro
         code = _run(argv, env, record, progress)
     wheels = sorted(into.glob("*.whl"))
     if code:
-        raise ToolError(f"the build failed with exit code {code}; the end of its log:\n{_tail(log)}", str(log))
+        why = _why(log.read_text("utf-8", "replace").replace(str(source), str(called)))
+        raise ToolError(f"the build failed with exit code {code}; {why}", str(log))
     if len(wheels) != 1:
         raise ToolError(f"expected one wheel, found {', '.join(w.name for w in wheels) or 'none'}", str(log))
     return wheels[0]
@@ -130,7 +134,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             time.sleep(0.05)
 
 
-def _tail(log: Path) -> str:
-    lines = log.read_text("utf-8", "replace").splitlines()
+def _why(said: str) -> str:
+    """What compilers have said of the steps that failed, each message once; without any, the end of the log."""
+    failed = dict.fromkeys(textwrap.dedent(match[1]).rstrip() for match in FAILED.finditer(said))
+    if failed:
+        return "what failed said:\n" + textwrap.indent("\n".join(failed), "    ")
+    lines = said.splitlines()
     errors = [line for line in lines if re.search(r"\b(?:fatal )?error\b", line, re.IGNORECASE)]
-    return "\n".join(f"    {line}" for line in [*errors[:3], "…", *lines[-LAST_WORDS:]])
+    return "the end of its log:\n" + textwrap.indent("\n".join([*errors[:3], "…", *lines[-LAST_WORDS:]]), "    ")

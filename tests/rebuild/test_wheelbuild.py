@@ -47,7 +47,7 @@ def built(tmp_path: Path, said: str, code: int = 0, wheels: int = 1) -> tuple[Pa
     into.mkdir()
     made = "; ".join(f"touch {into}/{number}.whl" for number in range(wheels)) or ":"
     python = stand_in(tmp_path / "tools", "python", said, code, script=made)
-    return wheelbuild.build(tmp_path, into, log, settings(python), heard), heard, log
+    return wheelbuild.build(tmp_path, into, log, settings(python), heard, Path("mine")), heard, log
 
 
 def test_each_step_is_told(tmp_path: Path) -> None:
@@ -73,6 +73,44 @@ def test_a_failure_shows_the_first_errors_and_the_end(tmp_path: Path) -> None:
         built(tmp_path, "x.cpp:1:1: error: what it was\n" + "and so on\n" * 30, 1)
     assert "x.cpp:1:1: error: what it was" in raised.value.message
     assert raised.value.message.count("and so on") == wheelbuild.LAST_WORDS
+
+
+# What pip prints of a build by ninja in which two of three steps fail, one of them twice tried.
+FAILING = """\
+  [1/4] icpx -c {0}/csrc/a.sycl -o a.o
+  FAILED: [code=1] /x/a.o
+  icpx -c {0}/csrc/a.sycl -o a.o
+  {0}/csrc/a.sycl:7:27: error: use of undeclared identifier 'x'
+      7 | int a() {{ return x; }}
+        |                  ^
+  [2/4] c++ -c b.cpp -o b.o
+  [3/4] icpx -fsycl-link a.o -o dlink.o
+  FAILED: dlink.o
+  icpx -fsycl-link a.o -o dlink.o
+  icpx: error: ocloc ended with exit code 245 for bmg, kernel k
+  undefined reference to `f'
+  FAILED: [code=1] /x/a.o
+  icpx -c {0}/csrc/a.sycl -o a.o
+  {0}/csrc/a.sycl:7:27: error: use of undeclared identifier 'x'
+      7 | int a() {{ return x; }}
+        |                  ^
+  ninja: build stopped: subcommand failed.
+  Traceback (most recent call last):
+  RuntimeError: Error compiling objects for extension
+  error: subprocess-exited-with-error
+"""
+
+
+def test_what_compilers_have_said_is_told_once_at_the_users_path(tmp_path: Path) -> None:
+    with pytest.raises(ToolError) as raised:
+        built(tmp_path, FAILING.format(tmp_path), 1)
+    assert raised.value.message == """\
+the build failed with exit code 1; what failed said:
+    mine/csrc/a.sycl:7:27: error: use of undeclared identifier 'x'
+        7 | int a() { return x; }
+          |                  ^
+    icpx: error: ocloc ended with exit code 245 for bmg, kernel k
+    undefined reference to `f'"""
 
 
 def test_the_environment(tmp_path: Path) -> None:

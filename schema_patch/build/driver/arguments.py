@@ -16,6 +16,7 @@ from schema_patch.model import ToolError
 
 from . import symbols
 from .frontend import Device, Image
+from .integration import INFO, returned
 from .spirv import Kernel as Compiled
 from .spirv import read
 
@@ -27,7 +28,6 @@ _ACCESSOR: tuple[tuple[int | None, bool | None], ...] = ((8, True), (None, False
 
 _SIGNATURE = re.compile(r"//--- (\S+)\n((?:  \{.*\},?[ ]*\n)*)")
 _PARAMETER = re.compile(r"kernel_param_kind_t::kind_(\w+), (-?\d+), (-?\d+)")
-_INFO = re.compile(r"template <> struct KernelInfo(?:Data)?<.*?\n\};", re.DOTALL)
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -76,24 +76,18 @@ def _table(header: str) -> Iterator[Kernel]:
                     if kind != "invalid")
         for name, rows in _SIGNATURE.findall(header)
     }  # fmt: skip
-    infos = {_returned(block, "getName"): block for block in _INFO.findall(header)}
+    infos = {returned(block, "getName"): block for block in INFO.findall(header)}
     for name, rows in arguments.items():
         block = infos.get(name, "")  # a function that is a kernel has no class, and so no place of one
         yield Kernel(
             name=name,
-            file=_returned(block, "getFileName"),
-            line=int(_returned(block, "getLineNumber") or 0),
-            column=int(_returned(block, "getColumnNumber") or 0),
-            size=int(_returned(block, "getKernelSize") or 0),
-            esimd=_returned(block, "isESIMD") == "1",
+            file=returned(block, "getFileName"),
+            line=int(returned(block, "getLineNumber") or 0),
+            column=int(returned(block, "getColumnNumber") or 0),
+            size=int(returned(block, "getKernelSize") or 0),
+            esimd=returned(block, "isESIMD") == "1",
             arguments=rows,
         )
-
-
-def _returned(block: str, function: str) -> str:
-    """What a function of the header returns: the first of the two answers that NDEBUG chooses from."""
-    match = re.search(rf"\b{function}\(\) \{{\s*(?:#ifndef NDEBUG\s*)?return \"?(.*?)\"?;", block)
-    return match[1] if match else ""
 
 
 def _masks(image: Image) -> Mapping[str, tuple[bool, ...]]:

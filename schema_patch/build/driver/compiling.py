@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import arguments, frontend, hostside, objects
+from . import arguments, frontend, hostside, layouts, objects
 from .link import put
 from .options import Compilation
 from .processes import Voice
@@ -46,6 +46,8 @@ def _both(plan: Compilation, source: str, made: str, depends: str, runtime: Runt
     )  # fmt: skip
     headers = (device.header, device.footer)
     voice.say(hostside.compile_host(plan, source, made, depends, runtime, headers, objects.encoded(payload)))
+    printed = Path(depends).with_name(hostside.LAYOUTS).read_text("utf-8", "surrogateescape")
+    layouts.agree(device.layouts, layouts.read(printed, device.layouts), source)
     return device.dependencies
 
 

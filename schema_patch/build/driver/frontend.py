@@ -25,7 +25,7 @@ import msgspec
 
 from schema_patch.model import ToolError
 
-from . import cache, places
+from . import cache, layouts, places
 from .runtime import Runtime
 
 # The libraries that the front end links to what needs them, each made of a part of device_library.cpp or of nothing.
@@ -60,6 +60,7 @@ class Device(msgspec.Struct, frozen=True):
     footer: str
     log: str
     dependencies: tuple[str, ...]
+    layouts: layouts.Layouts = {}
     cached: bool = False
 
 
@@ -77,7 +78,7 @@ def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Devic
     found = _ask({**job, "name": name, "action": "digest", "words": kept_words}, source)
     if not found["digest"]:
         raise ToolError(_said(found["log"]))
-    key = cache.digest(found["digest"], root.name, name, msgspec.json.encode(kept_words), "2")
+    key = cache.digest(found["digest"], root.name, name, msgspec.json.encode(kept_words), "3")
     kept = cache.load("device", key, Device)
     if kept is not None:
         return msgspec.structs.replace(kept, cached=True)
@@ -128,17 +129,19 @@ def _compile(job: dict[str, Any], words: Sequence[str], source: str) -> Device:
         header, footer, depends = (os.path.join(out, name) for name in ("header.h", "footer.h", "depends.d"))
         extra = [f"-fsycl-int-header={header}", f"-fsycl-int-footer={footer}", "-dependency-file", depends, "-MT", "_",
                  "-sys-header-deps"]  # fmt: skip
-        asked = [*words, *(word for one in extra for word in ("-Xclang", one))]
+        asked = [*words, *(word for one in extra for word in ("-Xclang", one)), *layouts.DUMP]
         answer = _ask({**job, "action": "compile", "words": asked, "bitcode": False, "out": out}, source)
         log = _said(answer["log"])
         if answer["error"]:
             raise ToolError(log)
+        written = _read(header)
         return Device(
             images=tuple(_image(row, source) for row in answer["images"]),
-            header=_read(header),
+            header=written,
             footer=_read(footer),
             log=log,
             dependencies=tuple(dependencies(_read(depends))),
+            layouts=layouts.read(_read(os.path.join(out, "said")), layouts.classes(written)),
         )
 
 

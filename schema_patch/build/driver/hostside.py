@@ -15,7 +15,7 @@ from pathlib import Path
 
 from schema_patch.model import ToolError
 
-from . import integration, objects, processes
+from . import integration, layouts, objects, processes
 from .options import Compilation
 from .runtime import Runtime
 
@@ -23,6 +23,7 @@ VARIABLE = "SCHEMA_PATCH_CLANG"
 OLDEST = 18  # the first that knows -fsycl-is-host and the headers' C++
 NEWEST_KNOWN = 22
 NAMES = ("clang++", *(f"clang++-{version}" for version in range(NEWEST_KNOWN, OLDEST - 1, -1)))
+LAYOUTS = "layouts"
 RECIPE = "apt-get install clang-19"
 # What icpx does where nothing else is said: its standard, and attributes in the form that Windows has.
 STANDARD = "-std=gnu++17"
@@ -61,7 +62,10 @@ def compile_host(
     headers: tuple[str, str],
     payload: bytes,
 ) -> str:
-    """The object of a source, its device side in it; returns what clang says. Raises ToolError where it refuses."""
+    """The object of a source, its device side in it; returns what clang says. Raises ToolError where it refuses.
+
+    The layouts of its records are left beside the dependencies, in the file LAYOUTS.
+    """
     work = Path(depends).parent
     for name, text in zip(("header.h", "footer.h"), integration.host_headers(*headers), strict=True):
         (work / name).write_text(text, "utf-8", "surrogateescape")
@@ -76,9 +80,9 @@ def compile_host(
         "-include", str(work / "header.h"),
         *_words(plan), *sycl_words(plan, runtime), *_depending(depends), f"-ffile-prefix-map={work}=.",
         # The front end has said what is to be warned of: both sides see the same source.
-        "-w", "-c", "-x", "c++", str(whole), "-o", output,
+        "-w", *layouts.DUMP, "-c", "-x", "c++", str(whole), "-o", output,
     ]  # fmt: skip
-    return _clang(argv, source)
+    return _clang(argv, source, str(work / LAYOUTS))
 
 
 def sycl_words(plan: Compilation, runtime: Runtime) -> list[str]:
@@ -132,9 +136,9 @@ def _depending(depends: str) -> list[str]:
     return ["-MD", "-MF", depends]
 
 
-def _clang(argv: list[str], source: str) -> str:
+def _clang(argv: list[str], source: str, printed: str | None = None) -> str:
     program, _ = find()
-    done = processes.run([program, *argv])
+    done = processes.run([program, *argv], output=printed)
     if done.code:
         if done.code < 0 or done.code > 128:
             raise ToolError(f"{program} {processes.ending(done.code)}\n{done.said}", source)

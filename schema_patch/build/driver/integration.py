@@ -1,4 +1,4 @@
-"""The integration header and footer, as the front end writes them -> as the host compiler is given them.
+"""The integration header and footer, as the front end writes them -> as the host compiler is given them; their parts.
 
 They differ only for functions that are kernels: see free_functions.hpp for why.
 """
@@ -9,6 +9,7 @@ import re
 from importlib import resources
 
 FUNCTIONS = "\n// Definition of "  # where, in the header, what is said of each such function begins
+INFO = re.compile(r"template <> struct KernelInfo(?:Data)?<.*?\n\};", re.DOTALL)  # what is said of one kernel
 _SHIM = re.compile(
     r"static constexpr auto (__sycl_shim\d+)\(\) \{\s*return (?P<function>.*?);\s*\}.*?"
     r"getNumParams\(\) \{ return (?P<count>\d+); \}.*?getFunctionName\(\) \{ return \"(?P<name>[^\"]+)\"; \}",
@@ -26,6 +27,12 @@ static const FreeFunction& free_function(const void* address) {{
 }}
 }}  // namespace schema_patch
 """
+
+
+def returned(block: str, function: str) -> str:
+    """What a function of the header returns: the first of the two answers that NDEBUG chooses from."""
+    match = re.search(rf"\b{function}\(\) \{{\s*(?:#ifndef NDEBUG\s*)?return \"?(.*?)\"?;", block)
+    return match[1] if match else ""
 
 
 def host_headers(header: str, footer: str) -> tuple[str, str]:

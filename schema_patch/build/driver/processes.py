@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
@@ -30,12 +31,14 @@ class Done:
     said: str
 
 
-def run(argv: Sequence[str], folder: str | None = None) -> Done:
-    """Raises ToolError where the program cannot be started."""
+def run(argv: Sequence[str], folder: str | None = None, output: str | None = None) -> Done:
+    """Raises ToolError where the program cannot be started. `output`: a file for what it prints; errors are said."""
     try:
-        process = subprocess.Popen(
-            argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        with open(output or os.devnull, "wb") as file:
+            process = subprocess.Popen(
+                argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=file if output else subprocess.PIPE,
+                stderr=subprocess.PIPE if output else subprocess.STDOUT,
+            )  # fmt: skip
     except OSError as error:
         raise ToolError(f"cannot be started: {error.strerror}", argv[0]) from error
     with _running_lock:
@@ -44,7 +47,7 @@ def run(argv: Sequence[str], folder: str | None = None) -> Done:
             process.kill()
     try:
         with process:
-            said, _ = process.communicate()
+            said = b"".join(filter(None, process.communicate()))
     finally:
         process.kill()
         with _running_lock:

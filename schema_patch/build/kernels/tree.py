@@ -58,4 +58,4 @@ def built(tree: Path, ips: Sequence[str], progress: Callable[[str], None]) -> It
         root = work / "tree" / tree.resolve().name
         rebuild.copy(tree, root, work)
         (work / "wheel").mkdir()
-        yield wheelbuild.build(root, work / "wheel", work / "build.log", settings, _Heard(progress))
+        yield wheelbuild.build(root, work / "wheel", work / "build.log", settings, _Heard(progress), tree)

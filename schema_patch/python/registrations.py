@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from schema_patch.model import Location, Span
+from schema_patch.schemas.grammar import Schema, SchemaError, parse
 from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import literals
@@ -37,6 +38,34 @@ class PyOperator:
     schema: MappedText | None = None
     kind: str = ""
     mutates_span: Span | None = None  # of the literal; empty where it could be added; None: neither is there
+
+    @property
+    def op(self) -> str:
+        """The name without its namespace."""
+        return self.name.rpartition("::")[2]
+
+    @property
+    def parsed(self) -> Schema | None:
+        """The schema; None where there is none, or none that parses."""
+        try:
+            return parse(self.schema.text) if self.schema else None
+        except SchemaError:
+            return None
+
+    @property
+    def declares(self) -> tuple[str, ...] | None:
+        """What it says it writes; None where that is not written as a constant."""
+        if not self.schema:
+            return self.mutates
+        schema = self.parsed
+        return schema.writes if schema else None
+
+    @property
+    def said(self) -> str:
+        """What it declares, for people."""
+        if self.schema:
+            return self.schema.text
+        return f"{self.name} (mutates_args={'computed' if self.mutates is None else list(self.mutates)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from schema_patch.audit import judge, python
+from schema_patch.audit import judge
 from schema_patch.commands import console
 from schema_patch.model import Location, Verdict
 from schema_patch.schemas.inferred import Answer, Kind
@@ -64,7 +64,7 @@ def operators_of(folder: Path) -> tuple[list[Operator], float, float]:
     rows = [(row.operator, row.operator.schema.writes, row.inferred.answers, row.judgement) for row in result.rows]
     found = [Operator(o.op, o.location, frozenset(w), a, j.verdict is not Verdict.UNKNOWN) for o, w, a, j in rows]
     for row in result.python:
-        declared = frozenset(python.declared(row.operator) or ())
+        declared = frozenset(row.operator.declares or ())
         known = row.checked.verdict is not Verdict.UNKNOWN
         found.append(Operator(row.checked.op, row.operator.location, declared, row.answers, known))
     return found, time.perf_counter() - started, _processor() - before

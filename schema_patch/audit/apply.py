@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from schema_patch.model import Location, ToolError, Verdict
-from schema_patch.python import registrations
+from schema_patch.python import registrations, tree
 from schema_patch.python.flow import Natives
 from schema_patch.schemas.inferred import Inferred
 from schema_patch.schemas.rules import Judgement
@@ -34,7 +34,7 @@ def plan(
     schema stands in Python; `natives`: what functions of C++ do that Python calls.
     """
     made = TreePlan()
-    python = audit_python.gather([root], lambda _: None)
+    python = tree.gather([root], lambda _: None)
     rows = [
         row
         for row in audit_python.judge(python, known, bound, natives)
@@ -73,7 +73,7 @@ def _file_plan(file: files.SourceFile, before: registrations.PySource, rows: Ite
     if len(operators) != len(before.operators) or not all(_meant(old, now, by_operator) for old, now in pairs):
         raise ToolError("the edits would not declare what was meant: nothing written; put it right by hand", file.path)
     changes = tuple(
-        Change(row.checked.op, old.location, audit_python.said(old), audit_python.said(now), _right(row))
+        Change(row.checked.op, old.location, old.said, now.said, _right(row))
         for old, now in pairs
         if (row := by_operator.get(old))
     )
@@ -87,8 +87,8 @@ def _meant(
     same = (old.name, old.function, old.kind) == (now.name, now.function, now.kind)
     row = rows.get(old)
     if row is None:
-        return same and audit_python.said(old) == audit_python.said(now)
-    return same and set(audit_python.declared(now) or ()) == set(row.declares)
+        return same and old.said == now.said
+    return same and set(now.declares or ()) == set(row.declares)
 
 
 def _right(row: PyRow) -> Judgement:

@@ -18,6 +18,7 @@ from schema_patch.inference.index.store import Store
 from schema_patch.inference.native import NativeFunctions
 from schema_patch.inference.operators import ImplementedOperator
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
+from schema_patch.python import tree as pytree
 from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate, rules, table
 from schema_patch.schemas.annotate import Returns
@@ -72,7 +73,7 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: tabl
     found = list(_files(paths, result.errors))
     step.expect(len(found))
     store = Store("\n".join(map(os.path.abspath, paths)), cached)
-    python = audit_python.gather(paths, step)
+    python = pytree.gather(paths, step)
     called = any(source.operators for source in python.sources)
     whole = tree.read(found, store, step, called=called)
     index = Index(file.index for file in whole.files)
@@ -98,6 +99,9 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: tabl
     result.checked += patches.read(paths)
     result.sources = {place: index.text(place).data for place in {o.location.path for o in operators}} | python.data
     result.errors += [*whole.errors, *python.errors]
+    read = {operator.location for operator in every}
+    rest = (r for source in whole.sources.values() for r in source.registrations if r.location not in read)
+    result.findings += [bad for r in rest if isinstance(bad := patch.parsed_of(r), Finding)]
     for problem in (problem for source in whole.sources.values() for problem in source.problems):
         unmapped = None if problem.fatal else patch.unmapped(problem, table.load())
         result.findings += [unmapped] if unmapped else []

@@ -6,69 +6,24 @@ Reads files; flow is in pyflow.py. An operator whose mutates_args is computed at
 from __future__ import annotations
 
 import ast
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from schema_patch.inference.operators import Defined, ImplementedOperator
-from schema_patch.model import Checked, Edit, Finding, Location, Severity, ToolError, Verdict
+from schema_patch.model import Checked, Edit, Finding, Location, Severity, Verdict
 from schema_patch.python import edits as pyedits
-from schema_patch.python import flow, registrations
+from schema_patch.python import flow
 from schema_patch.python.flow import Natives
 from schema_patch.python.modules import Modules
-from schema_patch.python.registrations import Fake, PyOperator, PySource
+from schema_patch.python.registrations import Fake, PyOperator
+from schema_patch.python.tree import Python
 from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate
-from schema_patch.schemas.grammar import Schema, SchemaError, parse
+from schema_patch.schemas.grammar import Schema
 from schema_patch.schemas.inferred import Answer, Inferred, Kind
-from schema_patch.text import files
 from schema_patch.text.mapped import Unreadable
 
 Writes = Mapping[str, tuple[int, ...]]
-
-
-@dataclass
-class Python:
-    """Every Python file of a run that registers something; `files` counts all that were looked at."""
-
-    sources: list[PySource] = field(default_factory=list)
-    data: dict[str, bytes] = field(default_factory=dict)
-    files: int = 0
-    paths: list[str] = field(default_factory=list)  # of all
-    errors: list[ToolError] = field(default_factory=list)
-
-
-def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
-    """The Python files at these paths."""
-    found = Python()
-    for root in paths:
-        for path in _find(root):
-            try:
-                with open(path, "rb") as stream:
-                    data = stream.read()
-            except OSError as error:
-                found.errors.append(ToolError(f"cannot read: {error.strerror}", path))
-                continue
-            found.files += 1
-            found.paths.append(path)
-            step(path)
-            source = registrations.read(data, path) if registrations.may_register(data) else None
-            if source and (source.operators or source.fakes or source.implemented or source.perhaps or source.untold):
-                found.sources.append(source)
-                found.data[path] = data
-    return found
-
-
-def _find(root: str) -> Iterator[str]:
-    if not os.path.isdir(root):
-        if root.endswith(".py"):
-            yield root
-        return
-    for folder, _, names in files.walk(root):
-        for name in names:
-            path = os.path.join(folder, name)
-            if name.endswith(".py") and os.path.isfile(path):
-                yield path
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +64,7 @@ def judge(
     modules = Modules(python.paths)
     implemented = {op: (source, name) for source in python.sources for op, name in source.implemented.items()}
     for source in python.sources:
-        bare = annotate.habit([schema for o in source.operators if (schema := _declared(o)[0])])
+        bare = annotate.habit([schema for o in source.operators if (schema := o.parsed)])
         for operator in source.operators:
             home, name = source, operator.function
             if not name and operator.name in implemented:
@@ -133,7 +88,7 @@ def _as_declared(
     operator: PyOperator, answers: dict[str, Answer], returns: tuple[str, ...]
 ) -> tuple[dict[str, Answer], tuple[str, ...]]:
     """What a function does, by the names of its operator's schema: it may call its parameters otherwise."""
-    schema = _declared(operator)[0]
+    schema = operator.parsed
     if schema is None:
         return answers, returns
     pairs = list(zip(schema.args, answers.values(), strict=False))
@@ -142,36 +97,8 @@ def _as_declared(
     return tensors, tuple(names.get(what, what) for what in returns)
 
 
-def declared(operator: PyOperator) -> tuple[str, ...] | None:
-    """What an operator says it writes; None where that is not written as a constant."""
-    return _declared(operator)[1]
-
-
-def _declared(operator: PyOperator) -> tuple[Schema | None, tuple[str, ...] | None]:
-    if operator.schema is None:
-        return None, operator.mutates
-    try:
-        schema = parse(operator.schema.text)
-    except SchemaError:
-        return None, None
-    return schema, schema.writes
-
-
-def short(operator: PyOperator) -> str:
-    """The operator's name without its namespace."""
-    return operator.name.rpartition("::")[2]
-
-
-def said(operator: PyOperator) -> str:
-    """What an operator declares, for people."""
-    if operator.schema:
-        return operator.schema.text
-    named = "computed" if operator.mutates is None else list(operator.mutates)
-    return f"{operator.name} (mutates_args={named})"
-
-
 def _checked(operator: PyOperator, verdict: Verdict, reason: str) -> Checked:
-    return Checked(short(operator), operator.location, said(operator), verdict, reason)
+    return Checked(operator.op, operator.location, operator.said, verdict, reason)
 
 
 def _judged(
@@ -182,7 +109,7 @@ def _judged(
     data: bytes,
     bare: bool,
 ) -> PyRow:
-    schema, declares = _declared(operator)
+    schema, declares = operator.parsed, operator.declares
     aliases, unsure = _undeclared(schema, returns)
     written = [name for name, answer in answers.items() if answer.kind is Kind.WRITTEN]
     missing = [name for name in written if name not in (declares or ())]
@@ -190,7 +117,7 @@ def _judged(
     if declares is None:
         what = "the schema does not parse" if operator.schema else "mutates_args is not written as a constant"
         message = f"{what}, and it is seen to write {chains}: see by hand that this is declared"
-        finding = Finding("SP002", operator.location, short(operator), message, Severity.WARNING) if missing else None
+        finding = Finding("SP002", operator.location, operator.op, message, Severity.WARNING) if missing else None
         return PyRow(operator, _checked(operator, Verdict.UNKNOWN, what), finding)
     if missing:
         reason = f"writes {', '.join(map(repr, missing))} undeclared" + (
@@ -208,7 +135,7 @@ def _judged(
         except Unreadable as why:
             message += f" (to be put right by hand: {why})"
         code = "SP102" if declares else "SP101"
-        finding = Finding(code, operator.location, short(operator), message, Severity.ERROR, edits)
+        finding = Finding(code, operator.location, operator.op, message, Severity.ERROR, edits)
         return PyRow(operator, _checked(operator, Verdict.WRONG, reason), finding, (*declares, *missing))
     if aliases:
         return _aliasing(operator, schema, aliases, declares, bare)
@@ -253,7 +180,7 @@ def _aliasing(
         edits = pyedits.annotated(schema, operator.schema, declares, aliases[0], bare=bare)
     except Unreadable as why:
         message += f" (to be put right by hand: {why})"
-    finding = Finding("SP103", operator.location, short(operator), message, Severity.ERROR, edits)
+    finding = Finding("SP103", operator.location, operator.op, message, Severity.ERROR, edits)
     return PyRow(operator, _checked(operator, Verdict.WRONG, reason), finding, tuple(declares))
 
 

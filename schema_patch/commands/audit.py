@@ -96,8 +96,9 @@ def plan_python(path: str, known: InferredTable, ops: Selection) -> TreePlan:
 def python_rows(paths: Iterable[str], known: InferredTable, ops: Selection) -> list[PyRow]:
     """The operators that Python files at these paths register, judged as the files stand."""
     from schema_patch.audit import python
+    from schema_patch.python import tree
 
-    rows = python.judge(python.gather(paths, lambda _: None), known.written, known.bound, known.natives)
+    rows = python.judge(tree.gather(paths, lambda _: None), known.written, known.bound, known.natives)
     return [row for row in rows if ops.takes(row.checked.op, namespace_of(row.operator.name))]
 
 

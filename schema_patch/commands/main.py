@@ -66,7 +66,8 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], ho
     with progress("reading") as tell:
         units, errors = tree.read(paths, known, tell)
         findings, more = tree.read_python(paths, patch.gone(units, wanted), tell)
-    report = patch.report(units, wanted, [*errors, *more], findings)
+        registered, wrong = tree.registered_in_python(paths, known, wanted, tell)
+    report = patch.report(units, wanted, [*errors, *more], [*findings, *wrong], registered)
     code = how.show(how.count(report), f"schema-patch check {' '.join(paths)}")
     for step in people.in_source(report, paths) if how.form == "text" else ():
         click.echo(step, err=True)

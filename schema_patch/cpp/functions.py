@@ -9,10 +9,11 @@ from tree_sitter import Node
 
 # Wrappers around an implementation.
 WRAPPERS = frozenset({"TORCH_FN", "torch::dispatch", "c10::dispatch", "dispatch", "torch::CppFunction"})
-NODES = frozenset(
-    {"identifier", "qualified_identifier", "pointer_expression", "template_function", "lambda_expression",
-     "call_expression", "cast_expression", "parenthesized_expression"}
-)  # fmt: skip
+ELEMENTS = frozenset({"field_expression", "subscript_expression"})  # of tables
+NODES = ELEMENTS | {
+    "identifier", "qualified_identifier", "pointer_expression", "template_function", "lambda_expression",
+    "call_expression", "cast_expression", "parenthesized_expression",
+}  # fmt: skip
 
 
 def named(items: Sequence[Node], source: bytes) -> Node | None:

@@ -282,11 +282,16 @@ class _Reader:
         return objects.receiver(function, self.source).decode("latin-1")
 
     def read_def(self, items: list[Node], macro: str, namespace: str | None) -> None:
+        for _ in self.texts.constants.turns(items[0]) if items else ():
+            self.define(items, macro, namespace)
+
+    def define(self, items: list[Node], macro: str, namespace: str | None) -> None:
         text = self.mapped(items, namespace)
         if text is None:
             return
-        where = self.location(items[0].start_byte)
-        function = functions.named([n for n in items[1:] if "Tag::" not in self.text(n)], self.source)
+        looping = bool(self.texts.constants.turn and text.spans)  # what stands in a table is told where it stands
+        where = self.location(text.spans[0].start if looping else items[0].start_byte)
+        function = self.function([n for n in items[1:] if "Tag::" not in self.text(n)])
         if "(" not in text.text:
             own, _, name = text.text.strip().rpartition("::")
             made = self.implementation(name, own or namespace, function) if function else None
@@ -307,11 +312,19 @@ class _Reader:
             items = [n for n in arguments.named_children if n.type != "comment"]
             self.read_def(items, "RegisterOperators", None)
 
+    def function(self, items: list[Node]) -> Node | None:
+        """The expression that names an implementation; of a table that is gone through, the element at hand."""
+        node, constants = functions.named(items, self.source), self.texts.constants
+        if node is None or not (node.type in functions.ELEMENTS or constants.text(node) in constants.turn):
+            return node
+        meant = constants.meant(node)
+        return functions.named([meant], self.source) if isinstance(meant, Node) else None
+
     def read_impl(self, items: list[Node], namespace: str | None, key: str) -> None:
-        text = self.mapped(items)
-        function = functions.named(items[1:], self.source)
-        # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
-        if items:
+        for _ in self.texts.constants.turns(items[0]) if items else ():
+            text = self.mapped(items)
+            function = self.function(items[1:])
+            # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
             readable = bool(text and function)
             words = " ".join(self.text(item) for item in items[1:] if item.type != "lambda_expression")
             own = DISPATCH_KEY.search(words)
@@ -384,4 +397,6 @@ class _Reader:
             )
 
     def problem(self, offset: int, message: str, text: str = "", *, fatal: bool = False) -> None:
-        self.found.problems.append(Problem(self.location(offset), message, text, fatal))
+        problem = Problem(self.location(offset), message, text, fatal)
+        if problem not in self.found.problems[-1:]:  # every turn of a loop has the same
+            self.found.problems.append(problem)

@@ -12,10 +12,11 @@ from tree_sitter import Node
 
 from schema_patch.model import Span
 
+from .constants import Constants
+
 STRINGS = re.compile(r"(?:(?:std|c10|torch)::)*(?:string|string_view|basic_string)")
 GIVERS = frozenset({"c_str", "data", "str"})
 LITERAL = re.compile(rb'(?:u8|[LuU])?(?:R"([^(\s]{0,16})\(.*?\)\1"|"[^"\\\n]*(?:\\.[^"\\\n]*)*")', re.DOTALL)
-CHANGES = rb"\s*(?:\+=|\.\s*(?:append|insert|replace|push_back)\b)"
 SPACE = re.compile(rb"(?:\s|//[^\n]*|/\*.*?\*/|\\\r?\n)*", re.DOTALL)
 WORD = re.compile(rb"[A-Za-z_]\w*")
 DEEPEST = 8  # constants that stand for constants
@@ -30,8 +31,7 @@ class Texts:
 
     def __init__(self, source: bytes, root: Node) -> None:
         self.source = source
-        self.root = root
-        self._defined: dict[bytes, list[Node | Span]] | None = None
+        self.constants = Constants(source, root)
 
     def of(self, node: Node, depth: int = 0) -> Iterator[Span]:
         """The literals that are the text of an expression, in order. Raises Unclear."""
@@ -50,14 +50,14 @@ class Texts:
             yield from self._inner(inside[0] if len(inside) == 1 else None, node, depth)
         elif kind == "call_expression":
             yield from self._call(node, depth)
-        elif kind in ("identifier", "qualified_identifier"):
+        elif kind in ("identifier", "qualified_identifier", "field_expression", "subscript_expression"):
             yield from self._constant(node, depth)
         else:
             raise Unclear(self._text(node))
 
     def named(self, name: str) -> list[Span]:
         """The literals that a name stands for that this file defines once; none where it is no such name."""
-        found = self._definitions().get(name.encode("latin-1"), [])
+        found = self.constants.defined(name.encode("latin-1"))
         try:
             if len(found) != 1:
                 return []
@@ -72,7 +72,7 @@ class Texts:
             gap = SPACE.match(self.source, at)
             at = gap.end() if gap else at
             literal, name = LITERAL.match(self.source, at), WORD.match(self.source, at)
-            found = self._definitions().get(name[0], []) if name else []
+            found = self.constants.defined(name[0]) if name else []
             if self.source[at : at + 1] in (b",", b")"):
                 return
             if literal:
@@ -97,15 +97,13 @@ class Texts:
         raise Unclear(self._text(node))
 
     def _constant(self, node: Node, depth: int) -> Iterator[Span]:
-        name = self._text(node).rpartition("::")[2].strip().encode("latin-1")
-        found = self._definitions().get(name, [])
-        changed = re.search(rb"\b" + re.escape(name) + CHANGES, self.source)
-        if len(found) != 1 or changed or depth > DEEPEST:
+        found = self.constants.meant(node)
+        if found is None or depth > DEEPEST:
             raise Unclear(self._text(node))
-        if isinstance(found[0], Span):
-            yield from self._macro(found[0], self._text(node))
+        if isinstance(found, Span):
+            yield from self._macro(found, self._text(node))
         else:
-            yield from self.of(found[0], depth + 1)
+            yield from self.of(found, depth + 1)
 
     def _macro(self, body: Span, name: str) -> Iterator[Span]:
         """A macro whose body is literals and nothing else."""
@@ -115,28 +113,6 @@ class Texts:
             raise Unclear(name)
         for match in found:
             yield Span(match.start(), match.end())
-
-    def _definitions(self) -> dict[bytes, list[Node | Span]]:
-        """By name, every value that it is given in this file."""
-        if self._defined is None:
-            self._defined = {}
-            todo = [self.root]
-            while todo:
-                node = todo.pop()
-                todo += node.children
-                value: Node | Span | None = None
-                name = None
-                if node.type == "init_declarator":
-                    name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-                elif node.type == "assignment_expression":
-                    name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-                elif node.type == "preproc_def" and (body := node.child_by_field_name("value")) is not None:
-                    name, value = node.child_by_field_name("name"), Span(body.start_byte, body.end_byte)
-                while name is not None and name.type.endswith("_declarator"):
-                    name = name.child_by_field_name("declarator") or next(iter(name.named_children), None)
-                if name is not None and value is not None:
-                    self._defined.setdefault(self._text(name).encode("latin-1"), []).append(value)
-        return self._defined
 
     def _inner(self, node: Node | None, outer: Node, depth: int) -> Iterator[Span]:
         if node is None:

@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from schema_patch.model import Location, Span
+from schema_patch.schemas.grammar import Schema, SchemaError, parse
 from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import literals
-from .texts import Texts
+from .names import Names
 
 DECORATORS = frozenset({"custom_op", "triton_op", "register_custom_op"})
 FAKES = frozenset({"register_fake", "impl_abstract", "register_meta", "_register_fake", "register_abstract"})
 FAKE_LIKE = re.compile("fake|abstract|meta", re.IGNORECASE)
 WRAPPERS = frozenset({"direct_register_custom_op"})
+REGISTER = FAKES | WRAPPERS | {"define", "impl"}
 HINT = re.compile(  # `_custom_ops`, which every caller imports, is none
     rb"custom_op(?!\w)|triton_op(?!\w)|\.define\(|register_fake|impl_abstract|\.impl\("
 )
@@ -37,6 +39,34 @@ class PyOperator:
     schema: MappedText | None = None
     kind: str = ""
     mutates_span: Span | None = None  # of the literal; empty where it could be added; None: neither is there
+
+    @property
+    def op(self) -> str:
+        """The name without its namespace."""
+        return self.name.rpartition("::")[2]
+
+    @property
+    def parsed(self) -> Schema | None:
+        """The schema; None where there is none, or none that parses."""
+        try:
+            return parse(self.schema.text) if self.schema else None
+        except SchemaError:
+            return None
+
+    @property
+    def declares(self) -> tuple[str, ...] | None:
+        """What it says it writes; None where that is not written as a constant."""
+        if not self.schema:
+            return self.mutates
+        schema = self.parsed
+        return schema.writes if schema else None
+
+    @property
+    def said(self) -> str:
+        """What it declares, for people."""
+        if self.schema:
+            return self.schema.text
+        return f"{self.name} (mutates_args={'computed' if self.mutates is None else list(self.mutates)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +116,7 @@ class _Reader:
         for line in data.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
         self.libraries: dict[str, str] = {}  # variable -> namespace
-        self.texts = Texts(tree)
+        self.names = Names(tree)
         self.computed = False  # whether a fake is registered by a name that is not written there
 
     def read(self) -> PySource:
@@ -94,7 +124,7 @@ class _Reader:
         methods: set[ast.AST] = set()
         twice: set[str] = set()
         decorated: list[tuple[ast.expr, ast.FunctionDef]] = []
-        for node in _walk(self.tree):
+        for node in self.names.nodes:
             if isinstance(node, ast.Call):
                 calls.append(node)
             elif isinstance(node, ast.ClassDef):
@@ -113,7 +143,7 @@ class _Reader:
             self.decorated(decorator, function)
         ours = {decorator for decorator, _ in decorated}
         for node in calls:
-            for _ in self.texts.turns(node):
+            for _ in self.names.turns(node) if _last(node.func) in REGISTER else ():
                 self.call(node, alone=node not in ours)
             if FAKE_LIKE.search(_last(node.func)):
                 self.found.perhaps |= {text for item in node.args for text in _strings(item)}
@@ -122,7 +152,7 @@ class _Reader:
         return self.found
 
     def constant(self, node: ast.expr) -> str | None:
-        return self.texts.of(node)
+        return self.names.text(node)
 
     def where(self, node: ast.expr | ast.stmt) -> Location:
         return Location(self.path, node.lineno, node.col_offset + 1)
@@ -221,19 +251,20 @@ class _Reader:
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         namespace = self.libraries.get(_last(owner)) if owner is not None else None
         if "(" in first:
-            text = self.mapped(self.texts.meant(node.args[0]), first, "")
+            text = self.mapped(node.args[0], first, "")
             name = first.split("(")[0].strip()
             full = f"{namespace}::{name}" if namespace else name
         elif len(node.args) > 1 and (second := self.constant(node.args[1])) is not None and "(" in second:
             full = first
-            text = self.mapped(self.texts.meant(node.args[1]), second, first)
+            text = self.mapped(node.args[1], second, first)
         else:
             return
         self.found.operators.append(PyOperator(full, self.where(node), "", (), text, "define"))
 
     def mapped(self, node: ast.expr, text: str, name: str) -> MappedText:
         """A schema text behind a name that stands elsewhere; without spans where its bytes cannot be told apart."""
-        where = self.span(node)
+        meant = self.names.meant(node)
+        where = self.span(meant if isinstance(meant, ast.expr) else node)
         try:
             found = literals.read(self.data, where, text)
         except Unreadable:
@@ -244,7 +275,8 @@ class _Reader:
         arguments = [self.constant(a) for a in node.args]
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         namespace = self.libraries.get(_last(owner), "") if owner is not None else ""
-        op, function = arguments[0], _last(self.texts.meant(node.args[1]))
+        op, meant = arguments[0], self.names.meant(node.args[1])
+        function = meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
         if op is None:
             return
         full = op if "::" in op or not namespace else f"{namespace}::{op}"
@@ -260,19 +292,6 @@ class _Reader:
         else:
             parameters = None if function is None else tuple(_parameters(function))
             self.found.fakes.append(Fake(name, self.where(node), parameters))
-
-
-def _walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a tree, level by level, as ast.walk gives them, in a third of its time."""
-    todo = [tree]
-    for node in todo:  # grows as it is read
-        yield node
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if isinstance(value, list):
-                todo += [item for item in value if isinstance(item, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
-                todo.append(value)
 
 
 def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, str | None]]:
@@ -295,6 +314,6 @@ def _strings(tree: ast.AST) -> Iterator[str]:
             yield node.value.rpartition("::")[2].partition("(")[0]
 
 
-def _last(node: ast.expr | None) -> str:
+def _last(node: object) -> str:
     """The last name of `a.b.c`."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -28,10 +28,13 @@ class Judgement:
         return Severity.ERROR if self.verdict is Verdict.WRONG else Severity.WARNING
 
 
+NOT_KNOWN = Judgement(Verdict.UNKNOWN, reason=NOT_IN_TABLE)
+
+
 def judge(schema: Schema, effect: Effect | None) -> Judgement:
     """The verdict on a schema, given what its operator does (None: not known)."""
     if effect is None:
-        return Judgement(Verdict.UNKNOWN, reason=NOT_IN_TABLE)
+        return NOT_KNOWN
     for rule in (undeclared_write, undeclared_alias, private_buffer, over_declared, alias_return):
         found = rule(schema, effect)
         if found:

@@ -54,6 +54,7 @@ class Unit:
     findings: tuple[Finding, ...]
     errors: tuple[ToolError, ...]
     elsewhere: Elsewhere = NOWHERE
+    unread: tuple[Checked, ...] = ()  # operators that are registered without a schema, and that no table knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +107,23 @@ def examine(file: SourceFile, table: Table, elsewhere: Elsewhere = NOWHERE) -> U
     source = registrations.read(file.data, file.path, elsewhere)
     operators: list[JudgedOperator] = []
     findings: list[Finding] = []
+    unread: list[Checked] = []
     for registration in source.registrations:
-        try:
-            parsed = grammar.parse(registration.schema.text)
-        except SchemaError as error:
-            findings.append(_unparsed(registration, error))
+        parsed = parsed_of(registration)
+        if isinstance(parsed, Finding):
+            findings.append(parsed)
             continue
-        effect = table.effect(parsed, registration.namespace)
-        operators.append(JudgedOperator(registration, parsed, effect, _judge(parsed, effect, table)))
+        operators.append(JudgedOperator(registration, parsed, *judge(parsed, registration.namespace, table)))
     for unwritten in source.unwritten:
         text = table.schema_of(file.path, unwritten.op, unwritten.function)
         if text:
             registration = unwritten.registration(text)
             parsed = grammar.parse(registration.schema.text)
-            effect = table.effect(parsed, unwritten.namespace)
-            operators.append(JudgedOperator(registration, parsed, effect, _judge(parsed, effect, table)))
+            operators.append(JudgedOperator(registration, parsed, *judge(parsed, unwritten.namespace, table)))
         elif unwritten.op in table.entries:
             findings.append(_inferred(unwritten.op, unwritten.location))
+        else:
+            unread.append(Checked(unwritten.op, unwritten.location, "", Verdict.UNKNOWN, rules.NOT_IN_TABLE))
     operators.sort(key=lambda o: (o.registration.location.line, o.registration.location.column))
     errors = [ToolError(p.message, p.location) for p in source.problems if p.fatal]
     told = (unmapped(problem, table) for problem in source.problems if not problem.fatal)
@@ -134,7 +135,7 @@ def examine(file: SourceFile, table: Table, elsewhere: Elsewhere = NOWHERE) -> U
         if not any(place.line == where.line for place in known):
             message = "a schema of this operator stands here, but no registration that can be read: edit it by hand"
             findings.append(Finding("SP002", where, op, message))
-    return Unit(file, source, tuple(operators), tuple(findings), tuple(errors), elsewhere)
+    return Unit(file, source, tuple(operators), tuple(findings), tuple(errors), elsewhere, tuple(unread))
 
 
 def report(
@@ -155,6 +156,8 @@ def report(
     for unit in units:
         failed.extend(unit.errors)
         findings.extend(f for f in unit.findings if ops.takes(f.op))
+        checked += [row for row in unit.unread if ops.takes(row.op)]
+        seen += [(None, row.op) for row in unit.unread]
         for operator in unit.operators:
             op, judgement = operator.schema.op, operator.judgement
             if not ops.takes(op, operator.key[0]):
@@ -332,19 +335,25 @@ def _wrap_edits(unit: Unit, implementations: Collection[Implementation]) -> list
     return made
 
 
-def _judge(parsed: Schema, effect: Effect | None, table: Table) -> Judgement:
+def judge(parsed: Schema, namespace: str | None, table: Table) -> tuple[Effect | None, Judgement]:
+    """What the table knows of an operator, and what its schema is worth by that."""
+    effect = table.effect(parsed, namespace)
     if effect is None and table.entry(parsed.op):
         reason = "not judged: the table's operator of this name has other arguments or another namespace"
-        return Judgement(Verdict.UNKNOWN, "SP003", reason)
-    return rules.judge(parsed, effect)
+        return None, Judgement(Verdict.UNKNOWN, "SP003", reason)
+    return effect, rules.judge(parsed, effect)
 
 
-def _unparsed(registration: Registration, error: SchemaError) -> Finding:
+def parsed_of(registration: Registration) -> Schema | Finding:
+    """The schema of a registration, or that torch would not parse it."""
     text = registration.schema.text
-    op = text.split("(", 1)[0].strip()
-    if "{{" in text or "{%" in text:
-        return Finding("SP002", registration.location, op, registrations.TEMPLATE, Severity.WARNING)
-    return Finding("SP001", registration.location, op, f"torch will not parse this schema: {error}")
+    try:
+        return grammar.parse(text)
+    except SchemaError as error:
+        op = text.split("(", 1)[0].strip()
+        if "{{" in text or "{%" in text:
+            return Finding("SP002", registration.location, op, registrations.TEMPLATE, Severity.WARNING)
+        return Finding("SP001", registration.location, op, f"torch will not parse this schema: {error}")
 
 
 def _inferred(op: str, where: Location) -> Finding:

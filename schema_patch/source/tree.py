@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from schema_patch.model import Finding, Report, ToolError
+from schema_patch.model import Checked, Finding, Report, ToolError
 from schema_patch.python import calls, wrap
+from schema_patch.python import tree as pytree
 from schema_patch.python.calls import Outside
 from schema_patch.python.handles import Handles
+from schema_patch.schemas import rules
 from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.schemas.selection import Selection, namespace_of
 from schema_patch.schemas.table import Table
 from schema_patch.text import files, journal
 
@@ -55,6 +58,25 @@ def read_python(
         seen |= {file.real for file in new}
         findings += _judge_python(new, outside, gone, errors)
     return findings, errors
+
+
+def registered_in_python(
+    paths: Iterable[str], table: Table, ops: Selection, progress: Progress = lambda _: None
+) -> tuple[list[Checked], list[Finding]]:
+    """The operators that Python registers, by what the table says of their schemas."""
+    checked: list[Checked] = []
+    findings: list[Finding] = []
+    for operator in pytree.gather(paths, progress).operators:
+        schema, namespace = operator.parsed, namespace_of(operator.name)
+        if not ops.takes(operator.op, namespace):
+            continue
+        judgement = patch.judge(schema, namespace, table)[1] if schema else rules.NOT_KNOWN
+        checked.append(Checked(operator.op, operator.location, operator.said, judgement.verdict, judgement.reason))
+        if judgement.code:
+            findings.append(
+                Finding(judgement.code, operator.location, operator.op, judgement.reason, judgement.severity)
+            )
+    return checked, findings
 
 
 def plan_python(root: str, gone: Collection[VoidedOperator], progress: Progress = lambda _: None) -> TreePlan:

@@ -12,7 +12,7 @@ import trees
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema_patch.audit import apply, python
+from schema_patch.audit import apply
 from schema_patch.commands import main
 from schema_patch.model import Span
 from schema_patch.python import edits as pyedits
@@ -201,7 +201,7 @@ def test_names_are_added_and_nothing_else_changes(present: list[str], data: st.D
     after = registrations.read(edits.apply(source.encode(), made), "o.py")
     assert after
     assert after.operators[0].mutates == (*present, *more)
-    assert python.declared(after.operators[0]) == (*present, *more)
+    assert after.operators[0].declares == (*present, *more)
 
 
 @given(

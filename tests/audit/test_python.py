@@ -9,12 +9,12 @@ import pytest
 
 from schema_patch.audit import python as audit_python
 from schema_patch.model import Verdict
-from schema_patch.python import flow, registrations
+from schema_patch.python import flow, registrations, tree
 
 
-def read(tmp_path: Path, code: str) -> audit_python.Python:
+def read(tmp_path: Path, code: str) -> tree.Python:
     (tmp_path / "ops.py").write_text(textwrap.dedent(code))
-    return audit_python.gather([str(tmp_path)], lambda _: None)
+    return tree.gather([str(tmp_path)], lambda _: None)
 
 
 def judge(tmp_path: Path, code: str, known: dict[str, tuple[int, ...]] | None = None) -> tuple[list[str], list[str]]:

@@ -1,0 +1,183 @@
+"""What names stand for in one C++ file: constants, fields and elements of tables, and what a loop over a table is at.
+
+Follows what the file defines once, and nothing that is computed. Knows syntax, no strings and no functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+from tree_sitter import Node
+
+from schema_patch.model import Span
+
+CHANGES = rb"\s*(?:\+=|\.\s*(?:append|insert|replace|push_back|emplace_back)\b)"
+DEEPEST = 8  # names that stand for names
+MANY = 500  # turns of the loops around one call
+PAIR = {b"first": 0, b"second": 1}
+MADE = re.compile(rb"(?:std::)?make_(?:pair|tuple)")
+HOLDERS = frozenset({"declaration", "compound_literal_expression", "field_declaration"})  # that name a class
+NAMES = ("identifier", "qualified_identifier")
+
+Value = Node | Span  # Span: the body of a macro
+
+
+class Constants:
+    """The constants of one file, as syntax."""
+
+    def __init__(self, source: bytes, root: Node) -> None:
+        self.source = source
+        self.root = root
+        self.turn: dict[bytes, Node | None] = {}  # what the names of loops stand for now; None: not told
+        self._defined: dict[bytes, list[Value]] | None = None
+
+    def text(self, node: Node) -> bytes:
+        return self.source[node.start_byte : node.end_byte]
+
+    def defined(self, name: bytes) -> list[Value]:
+        """Every value that a name is given in this file."""
+        return self._definitions().get(name, [])
+
+    def meant(self, node: Node, depth: int = 0) -> Value | None:
+        """What an expression stands for, behind names, fields and subscripts; None where that is not told."""
+        found: Value | None
+        if depth > DEEPEST:
+            return None
+        if node.type in NAMES:
+            found = self._named(self.text(node).rpartition(b"::")[2].strip())
+        elif node.type == "field_expression":
+            found = self._field(node, depth)
+        elif node.type == "subscript_expression":
+            index = node.child_by_field_name("indices")
+            number = self.text(index).strip(b"[ ]") if index is not None else b""
+            parts = self._parts(node.child_by_field_name("argument"), depth)
+            found = parts[int(number)] if number.isdigit() and int(number) < len(parts) else None
+        else:
+            return node
+        return self.meant(found, depth + 1) if isinstance(found, Node) else found
+
+    def turns(self, node: Node) -> Iterator[None]:
+        """Goes through the loops over tables around a node: in each turn their names stand for that turn's element."""
+        loops = list(self._loops(node))
+        untold: Sequence[Node | None] = [None]
+        elements = [self._parts(loop.child_by_field_name("right"), 0) or untold for loop in loops]
+        if prod(map(len, elements)) > MANY:
+            elements = [untold] * len(loops)
+        for turn in product(*elements):
+            self.turn = {}
+            for loop, element in zip(loops, turn, strict=True):
+                self._bind(loop.child_by_field_name("declarator"), element)
+            yield
+        self.turn = {}
+
+    def _named(self, name: bytes) -> Value | None:
+        if name in self.turn:
+            return self.turn[name]
+        found = self.defined(name)
+        changed = len(found) == 1 and re.search(rb"\b" + re.escape(name) + CHANGES, self.source)
+        return found[0] if len(found) == 1 and not changed else None
+
+    def _field(self, node: Node, depth: int) -> Node | None:
+        """`row.schema`: by its designator, or by the order in which the row's class declares its fields."""
+        base, field = node.child_by_field_name("argument"), node.child_by_field_name("field")
+        name = self.text(field) if field is not None else b""
+        parts = self._parts(base, depth)
+        for part in parts:
+            designator = part.child_by_field_name("designator") if part.type == "initializer_pair" else None
+            if designator is not None and self.text(designator).lstrip(b". ") == name:
+                return part.child_by_field_name("value")
+        place = PAIR.get(name)
+        if place is None and parts:
+            fields = self._fields(parts[0])
+            place = fields.index(name) if name in fields else None
+        plain = place is not None and place < len(parts) and parts[place].type != "initializer_pair"
+        return parts[place] if plain and place is not None else None
+
+    def _parts(self, node: Node | None, depth: int) -> Sequence[Node]:
+        """The elements of what an expression stands for; none where it is no list that is written there."""
+        value = self.meant(node, depth + 1) if node is not None else None
+        if isinstance(value, Node) and value.type == "compound_literal_expression":
+            value = value.child_by_field_name("value")
+        elif isinstance(value, Node) and value.type == "call_expression":
+            function = value.child_by_field_name("function")
+            made = function is not None and MADE.match(self.text(function))
+            value = value.child_by_field_name("arguments") if made else None
+        if not isinstance(value, Node) or value.type not in ("initializer_list", "argument_list"):
+            return []
+        return [child for child in value.named_children if child.type != "comment"]
+
+    def _fields(self, part: Node) -> list[bytes]:
+        """The fields of the class of the object that this is a part of, by what stands around it."""
+        above = part.parent
+        while above is not None and above.type not in (
+            "declaration",
+            "compound_literal_expression",
+            "field_declaration",
+        ):
+            above = above.parent
+        kind = above.child_by_field_name("type") if above is not None else None
+        words = set(re.findall(rb"\w+", self.text(kind))) if kind is not None else set()
+        for node in [kind] if kind is not None and kind.type.endswith("_specifier") else self._all("struct_specifier"):
+            name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+            if body is not None and (node is kind or (name is not None and self.text(name) in words)):
+                found = [d for n in body.named_children for d in n.children_by_field_name("declarator")]
+                return [self.text(name) for declarator in found if (name := _innermost(declarator)) is not None]
+        return []
+
+    def _loops(self, node: Node) -> Iterator[Node]:
+        above = node.parent
+        while above is not None and above.type != "function_definition":
+            if above.type == "for_range_loop":
+                yield above
+            above = above.parent
+
+    def _bind(self, declarator: Node | None, element: Node | None) -> None:
+        while declarator is not None and declarator.type in ("reference_declarator", "pointer_declarator"):
+            declarator = next(iter(declarator.named_children), None)
+        if declarator is not None and declarator.type == "structured_binding_declarator":
+            parts = self._parts(element, 0)
+            for place, name in enumerate(declarator.named_children):
+                self.turn[self.text(name)] = parts[place] if place < len(parts) else None
+        elif declarator is not None:
+            self.turn[self.text(declarator)] = element
+
+    def _all(self, kind: str) -> Iterator[Node]:
+        todo = [self.root]
+        while todo:
+            node = todo.pop()
+            todo += node.children
+            if node.type == kind:
+                yield node
+
+    def _definitions(self) -> dict[bytes, list[Value]]:
+        if self._defined is not None:
+            return self._defined
+        self._defined = {}
+        todo = [self.root]
+        while todo:
+            node = todo.pop()
+            todo += node.children
+            value: Value | None = None
+            name = None
+            if node.type == "init_declarator":
+                name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+            elif node.type == "field_declaration":
+                name, value = node.child_by_field_name("declarator"), node.child_by_field_name("default_value")
+            elif node.type == "assignment_expression":
+                name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
+            elif node.type == "preproc_def" and (body := node.child_by_field_name("value")) is not None:
+                name, value = node.child_by_field_name("name"), Span(body.start_byte, body.end_byte)
+            name = _innermost(name)
+            if name is not None and value is not None:
+                self._defined.setdefault(self.text(name), []).append(value)
+        return self._defined
+
+
+def _innermost(name: Node | None) -> Node | None:
+    """What a declarator declares: `x` of `*const x[]`."""
+    while name is not None and name.type.endswith("_declarator"):
+        name = name.child_by_field_name("declarator") or next(iter(name.named_children), None)
+    return name

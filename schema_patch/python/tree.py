@@ -1,0 +1,61 @@
+"""The Python files at some paths: which of them register operators, and what. Reads files; judges nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from schema_patch.model import ToolError
+from schema_patch.text import files
+
+from . import registrations
+from .registrations import PyOperator, PySource
+
+
+@dataclass
+class Python:
+    """Every Python file of a run that registers something; `files` counts all that were looked at."""
+
+    sources: list[PySource] = field(default_factory=list)
+    data: dict[str, bytes] = field(default_factory=dict)
+    files: int = 0
+    paths: list[str] = field(default_factory=list)  # of all
+    errors: list[ToolError] = field(default_factory=list)
+
+    @property
+    def operators(self) -> Iterator[PyOperator]:
+        return (operator for source in self.sources for operator in source.operators)
+
+
+def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
+    """The Python files at these paths."""
+    found = Python()
+    for root in paths:
+        for path in _find(root):
+            try:
+                with open(path, "rb") as stream:
+                    data = stream.read()
+            except OSError as error:
+                found.errors.append(ToolError(f"cannot read: {error.strerror}", path))
+                continue
+            found.files += 1
+            found.paths.append(path)
+            step(path)
+            source = registrations.read(data, path) if registrations.may_register(data) else None
+            if source and (source.operators or source.fakes or source.implemented or source.perhaps or source.untold):
+                found.sources.append(source)
+                found.data[path] = data
+    return found
+
+
+def _find(root: str) -> Iterator[str]:
+    if not os.path.isdir(root):
+        if root.endswith(".py"):
+            yield root
+        return
+    for folder, _, names in files.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            if name.endswith(".py") and os.path.isfile(path):
+                yield path

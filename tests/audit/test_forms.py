@@ -1,0 +1,134 @@
+"""check, apply and audit see the same operators in every form of registration, and agree on what becomes of each."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import forms
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schema_patch.audit import apply, judge
+from schema_patch.commands.console import Steps
+from schema_patch.model import Verdict
+from schema_patch.schemas import table
+from schema_patch.schemas.annotate import Returns
+from schema_patch.schemas.selection import ALL
+from schema_patch.source import patch, tree
+
+Seen = list[tuple[str, str]]
+
+
+def audited(root: str) -> tuple[judge.Audit, Seen]:
+    result = judge.audit([root], Steps(), cached=False)
+    told = [(f.code, f.message) for f in result.findings if f.code not in ("SP101", "SP107")]
+    assert (result.errors, told) == ([], [])
+    return result, [(row.op, row.verdict.value) for row in result.checked]
+
+
+def checked(root: str) -> list[str]:
+    """The operators that `check` names; of none of them any table knows."""
+    units, errors = tree.read([root], table.load())
+    rows, findings = tree.registered_in_python([root], table.load(), ALL)
+    report = patch.report(units, errors=errors, python=findings, registered=rows)
+    assert (report.findings, report.errors) == ((), ())
+    assert {row.verdict for row in report.checked} <= {Verdict.UNKNOWN}
+    return [row.op for row in report.checked]
+
+
+def applied(root: str, result: judge.Audit) -> int:
+    """Writes what `apply --infer` would; gives the number of schemas that it changes."""
+    known = judge.inferred_table(table.load(), result)
+    units, _ = tree.read([root], known)
+    plans = [
+        patch.annotate_all(units, known, Returns.ALIAS),
+        apply.plan(root, known.written, ALL, known.bound, known.natives),
+    ]
+    for plan in plans:
+        assert plan.errors == []
+        for file in plan.files:
+            file.file.real.write_bytes(file.new)
+    return sum(len(file.changes) for plan in plans for file in plan.files)
+
+
+def agree(name: str, text: str, op: str = "op") -> None:
+    with tempfile.TemporaryDirectory() as root:
+        Path(root, name).write_text(text)
+        result, before = audited(root)
+        assert before == [(op, "wrong")], text
+        assert checked(root) == [op], text
+        assert applied(root, result) == 1, text
+        assert audited(root)[1] == [(op, "right")], Path(root, name).read_text()
+        assert checked(root) == [op]
+
+
+@pytest.mark.parametrize("text", forms.TEXTS)
+def test_every_text(text: str) -> None:
+    agree("a.cpp", forms.source("TORCH_LIBRARY", text, "impl"))
+
+
+@pytest.mark.parametrize("block", forms.BLOCKS)
+def test_every_block(block: str) -> None:
+    agree("a.cpp", forms.source(block, "a literal", "impl" if block != "a chain" else "a chain"))
+
+
+@pytest.mark.parametrize("bind", forms.BINDS)
+def test_every_binding(bind: str) -> None:
+    agree("a.cpp", forms.source("TORCH_LIBRARY", "a literal", bind))
+
+
+BLOCK = st.sampled_from([name for name in forms.BLOCKS if name != "a chain"])
+
+
+@given(BLOCK, st.sampled_from(list(forms.TEXTS)), st.sampled_from(list(forms.BINDS)), st.sampled_from(["", "out"]))
+@settings(max_examples=100, deadline=None)
+def test_all_of_them_together(block: str, text: str, bind: str, overload: str) -> None:
+    agree("a.cpp", forms.source(block, text, bind, overload), "op.out" if overload else "op")
+
+
+@pytest.mark.parametrize("form", forms.PYTHON)
+def test_every_form_of_python(form: str) -> None:
+    agree("a.py", "import torch\n" + forms.PYTHON[form])
+
+
+# What is not followed is told by each of them, and nothing is written.
+UNTOLD = {
+    "a counted loop": 'const char* kTable[] = {"op(Tensor x, Tensor out) -> ()"};\nTORCH_LIBRARY(planted, m) { for (int i = 0; i < 1; ++i) m.def(kTable[i], &op); }',
+    "a table that grows": 'static std::vector<std::string> kTable = {"op(Tensor x, Tensor out) -> ()"};\nvoid more() { kTable.push_back(""); }\nTORCH_LIBRARY(planted, m) { for (auto& s : kTable) m.def(s, &op); }',
+    "a loop over what is not known": 'const char* s = "op(Tensor x, Tensor out) -> ()";\nTORCH_LIBRARY(planted, m) { for (auto& s : schemas()) m.def(s, &op); }',
+    "what a function gives": "TORCH_LIBRARY(planted, m) { m.def(schema(), &op); }",
+    "two values": 'const char* s = "op(Tensor x, Tensor out) -> ()";\nvoid set() { s = ""; }\nTORCH_LIBRARY(planted, m) { m.def(s, &op); }',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", UNTOLD)
+def test_what_is_not_followed_is_told(form: str, tmp_path: Path) -> None:
+    (tmp_path / "a.cpp").write_text(forms.KERNEL + UNTOLD[form])
+    result = judge.audit([str(tmp_path)], Steps(), cached=False)
+    units, _ = tree.read([str(tmp_path)], table.load())
+    assert [f.code for f in result.findings] == [f.code for f in patch.report(units).findings] == ["SP002"]
+    assert applied(str(tmp_path), result) == 0
+
+
+def test_a_schema_that_torch_would_not_take_is_told_by_both(tmp_path: Path) -> None:
+    (tmp_path / "a.cpp").write_text(forms.source("TORCH_LIBRARY", "a literal", "impl").replace("x, Tensor", "x Tensor"))
+    result = judge.audit([str(tmp_path)], Steps(), cached=False)
+    units, _ = tree.read([str(tmp_path)], table.load())
+    assert [(f.code, f.location) for f in result.findings] == [
+        (f.code, f.location) for f in patch.report(units).findings
+    ]
+    assert [f.code for f in result.findings] == ["SP001"]
+
+
+def test_an_operator_of_the_table_that_python_registers_is_judged_by_it(tmp_path: Path) -> None:
+    op, entry = next((name, e) for name, e in table.load().entries.items() if e.writes and e.returns in e.arguments)
+    arguments = ", ".join(f"Tensor {name}" for name in entry.arguments)
+    (tmp_path / "a.py").write_text(
+        f'import torch\nlib = torch.library.Library("{table.load().namespaces[0]}", "DEF")\n'
+        f'lib.define("{op}({arguments}) -> Tensor")\n'
+    )
+    rows, findings = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
+    assert [(row.op, row.verdict) for row in rows] == [(op, Verdict.WRONG)]
+    assert [finding.code for finding in findings] == ["SP101"]

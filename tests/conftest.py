@@ -2,10 +2,14 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Tests interrupt what they start. Under nohup, or in the background of a script, ctrl-C is ignored, which a child inherits.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -26,7 +26,7 @@ KERNEL = (
 def start(folder: Path, *words: str | Path, **variables: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [*DRIVER, *map(str, words)], cwd=folder, env={**UNTOUCHED, **variables}, stderr=subprocess.PIPE,
-        start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        start_new_session=True,
     )  # fmt: skip
 
 

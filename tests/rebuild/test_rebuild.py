@@ -44,11 +44,7 @@ def small_tree(root: Path) -> Path:
 def start(*words: str | Path, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
     argv = [sys.executable, "-m", "schema_patch", "rebuild", *map(str, words)]
     env = {**UNTOUCHED, **(environment or {})}
-    # As a terminal starts it: what runs the tests may have been told to ignore ctrl-C, which a child would inherit.
-    return subprocess.Popen(
-        argv, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    return subprocess.Popen(argv, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def rebuild(*words: str | Path, environment: dict[str, str] | None = None) -> tuple[int, str, str]:

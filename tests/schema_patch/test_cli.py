@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nobody
@@ -296,7 +295,7 @@ def test_ctrl_c_in_the_middle_of_ten_files(tmp_path: Path) -> None:
         (tmp_path / f"{i}.cc").write_bytes(WRONG)
     script = (
         "import os, sys, time; from schema_patch.commands import main as cli; from schema_patch.text import files; replace = files.Replacing.replace\n"
-        "def slow(*a): replace(*a); print('written', flush=True); time.sleep(0.5)\n"
+        "def slow(*a, written=[]): replace(*a); written.append(a); print('written', flush=True); time.sleep(600 * (len(written) == 3))\n"
         f"files.Replacing.replace = slow; sys.exit(cli.main(['apply', {str(tmp_path)!r}]))"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -304,7 +303,6 @@ def test_ctrl_c_in_the_middle_of_ten_files(tmp_path: Path) -> None:
     assert process.stdout
     for _ in range(3):
         process.stdout.readline()
-    time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 2, err

@@ -58,7 +58,8 @@ def test_output_that_cannot_be_written_is_no_success(call: tuple[str, list[str]]
     os.close(read)
     with os.fdopen(write, "w") as gone:
         code, lines = ended(call, stdout=gone)
-    assert (code, lines) == (ending.NO_READER, [])
+    assert (code, len(lines)) == (ending.NO_READER, 1)
+    assert lines[0].endswith("the reader of standard output has gone")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

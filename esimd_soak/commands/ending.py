@@ -2,7 +2,7 @@
 
 Knows streams and exit codes; no command. An answer (0 clean, 1 findings, 2 could not run) is the command's own. A full
 or closed stdout, ctrl-C, a missing package, a disk that refuses: the world's doing, told here. A reader that has gone,
-as `head` has, knows: that end is silent, with the code of its signal. Anything else is a bug and shows its traceback.
+as `head` has, ends it with a line and the code of that signal. Anything else is a bug and shows its traceback.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def run(work: Callable[[], int]) -> int:
         package = {"hdrh": "hdrhistogram"}.get(name, name)
         return _say(f"error: {error.name} is not installed: {sys.executable} -m pip install {package}")
     except BrokenPipeError:
+        _say("error: the reader of standard output has gone")
         return NO_READER
     except OSError as error:
         named = f": {error.filename}" if error.filename else ""

@@ -2,7 +2,7 @@
 
 0 clean, 1 findings, 2 could not run: a bad call, a file that cannot be read, a package that is missing, ctrl-C, and
 output that cannot be written, since a report that nobody got is no success. A reader that has gone, as `head` has,
-knows: that end is silent, with the code of its signal. Anything else is a bug and a traceback.
+ends it with a line and the code of that signal. Anything else is a bug and a traceback.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
         return _failed(ToolError(f"this needs the package {package}, which is missing: {_advice(package)}"))
     except BrokenPipeError:
         _let_go(sys.stdout)
-        _let_go(sys.stderr)
+        _failed(ToolError("the reader of standard output has gone"))
         return NO_READER
     except OSError as error:
         return _lost(error)

@@ -104,13 +104,16 @@ FAILING = """\
 def test_what_compilers_have_said_is_told_once_at_the_users_path(tmp_path: Path) -> None:
     with pytest.raises(ToolError) as raised:
         built(tmp_path, FAILING.format(tmp_path), 1)
-    assert raised.value.message == """\
+    assert (
+        raised.value.message
+        == """\
 the build failed with exit code 1; what failed said:
     mine/csrc/a.sycl:7:27: error: use of undeclared identifier 'x'
         7 | int a() { return x; }
           |                  ^
     icpx: error: ocloc ended with exit code 245 for bmg, kernel k
     undefined reference to `f'"""
+    )
 
 
 def test_the_environment(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_a_full_disk_a_closed_output_and_a_reader_that_has_gone() -> None:
     os.close(read)
     with os.fdopen(write, "w") as gone:
         done = program(*POWER, stdout=gone)
-    assert (done.returncode, done.stderr) == (ending.NO_READER, "")
+    assert (done.returncode, done.stderr) == (ending.NO_READER, "error: the reader of standard output has gone\n")
 
 
 def test_ctrl_c_and_a_package_that_is_missing(tmp_path: Path) -> None:

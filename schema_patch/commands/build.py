@@ -131,6 +131,7 @@ def rebuild(
     console.needs_linux("rebuild")
     from schema_patch.build import rebuild as course
     from schema_patch.build import record
+    from schema_patch.report import people
     from schema_patch.schemas import table
     from schema_patch.schemas.annotate import Returns
 
@@ -156,7 +157,10 @@ def rebuild(
             for path in course.publish(result, results, record.record(job, result, facts, purpose, commit)):
                 click.echo(path)
         else:
-            click.echo(f"no wheel: see above, and the log in {results}", err=True)
+            for step in people.in_source(result.report, [source]):
+                click.echo(step, err=True)
+            log = f", and {results / 'build.log'}" if (results / "build.log").is_file() else ""
+            click.echo(f"no wheel: see above{log}", err=True)
     return code
 
 

@@ -1,14 +1,17 @@
-"""What apply and strip plan, shown or written; what became of each operator."""
+"""What apply and strip plan, shown or written; what became of each operator; how both end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from schema_patch.model import ToolError, Verdict
-from schema_patch.report.text import one_line
+from schema_patch.model import Report, ToolError, Verdict
+from schema_patch.report.text import finding_line, many, one_line
+
+from . import console
 
 if TYPE_CHECKING:
     from schema_patch.source.patch import FilePlan
@@ -16,32 +19,48 @@ if TYPE_CHECKING:
 Write = Callable[[Any, str, "list[FilePlan]"], "list[ToolError]"]
 
 
-def carry_out(
-    plan: Any, path: str, diff: bool, done: list[FilePlan], troubles: list[ToolError], write: Write | None = None
-) -> bool:
-    """Shows a plan or writes it, adding to `done` and `troubles`. False where the user interrupted it."""
-    from schema_patch.report.text import finding_line
-    from schema_patch.source import tree
+@dataclass
+class Changes:
+    """One run: how it is told, and what was done, or shown of it, so far."""
 
-    troubles += plan.errors
-    if diff:
-        for planned in plan.files:
-            click.echo(_diff(planned, path), nl=False)  # bytes, so that `patch` takes it whatever the encoding
-        for finding in plan.left:
-            click.echo(finding_line(finding), err=True)
-        return True
-    written: list[FilePlan] = []
-    try:
-        troubles += (write or tree.write)(plan, path, written) if plan.files or write else []
-    except KeyboardInterrupt:
-        message = f"interrupted: {len(written)} of {len(plan.files)} files written, each whole; take them back with"
-        click.echo(f"{message} `schema-patch revert {path}`", err=True)
-        return False
-    done += written
-    return True
+    diff: bool
+    form: str
+    done: list[FilePlan] = field(default_factory=list)
+    troubles: list[ToolError] = field(default_factory=list)
+
+    def carry_out(self, plan: Any, path: str, write: Write | None = None) -> None:
+        """Shows a plan or writes it. Ends the program where the user interrupts it."""
+        from schema_patch.source import tree
+
+        self.troubles += plan.errors
+        if self.diff:
+            for planned in plan.files:
+                click.echo(_diff(planned, path), nl=False)  # bytes, so that `patch` takes it whatever the encoding
+            for finding in plan.left:
+                click.echo(finding_line(finding), err=True)
+            self.done += plan.files
+            return
+        written: list[FilePlan] = []
+        try:
+            self.troubles += (write or tree.write)(plan, path, written) if plan.files or write else []
+        except KeyboardInterrupt:
+            message = f"interrupted: {len(written)} of {len(plan.files)} files written, each whole; take them back with"
+            raise click.ClickException(f"{message} `schema-patch revert {path}`") from None
+        self.done += written
+
+    def end(self, report: Report | None) -> int:
+        """Tells what became of the operators, and how all stands now where that was judged; the exit code."""
+        if self.diff and not self.done:
+            click.echo("nothing to change", err=True)
+        elif self.form == "text" and not self.diff:
+            _show(self.done)
+        if report is None:
+            console.show_errors(self.troubles)
+            return 2 if self.troubles else 0
+        return console.show(report, self.form, quiet={Verdict.NEEDS_GUARD}, silent=self.diff)
 
 
-def show(done: Sequence[FilePlan]) -> None:
+def _show(done: list[FilePlan]) -> None:
     changes = [change for planned in done for change in planned.changes]
     for change in changes:
         click.echo(one_line(f"{change.location}: {change.op}"))
@@ -53,9 +72,9 @@ def show(done: Sequence[FilePlan]) -> None:
     for finding in answered:
         what = "returns nothing now" if finding.code == "SP006" else "is followed by its buffer now"
         click.echo(one_line(f"{finding.location}: {finding.op}: {what}"))
-    click.echo(f"{len(changes) or 'no'} operator{'' if len(changes) == 1 else 's'} changed", err=True)
+    click.echo(f"{many(len(changes), 'operator') if changes else 'no operators'} changed", err=True)
     if answered:
-        click.echo(f"{len(answered)} place{'' if len(answered) == 1 else 's'} in Python changed", err=True)
+        click.echo(f"{many(len(answered), 'place')} in Python changed", err=True)
 
 
 def _one_line(text: str) -> str:

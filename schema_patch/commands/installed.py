@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from schema_patch.model import Report, ToolError, Verdict
+from schema_patch.model import Report, ToolError
 from schema_patch.report.text import one_line
 
-from . import changes
-from .console import known_ops, progress, show, show_errors
+from .changes import Changes
+from .console import known_ops, progress
 
 if TYPE_CHECKING:
     from schema_patch.binary.plan import Make
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from schema_patch.elf.reader import ElfFacts
     from schema_patch.schemas.selection import Selection
     from schema_patch.schemas.table import Table
-    from schema_patch.source.patch import FilePlan
 
 NO_VOID = (
     "compiled code returns its tensor, and torch refuses a schema that says otherwise; rebuild from source for that"
@@ -59,73 +58,66 @@ def rewrite(
 
     if diff and form != "text":
         raise click.UsageError("--diff shows a diff: leave --format out")
-    work = _Work(known, known_ops(ops, known), plan.annotated if judge else plan.stripped, diff, load, wheel_out)
+    changes = Changes(diff, form)
+    make = plan.annotated if judge else plan.stripped
+    work = _Libraries(changes, known, known_ops(ops, known), make, load, wheel_out)
     for path in paths:
         try:
-            if not work.one(path):
-                return 2
+            work.one(path)
         except ToolError as error:
-            work.troubles.append(error)
-    if form == "text" and not diff:
-        changes.show(work.done)
-    if not judge:
-        show_errors(work.troubles)
-        return 2 if work.troubles else 0
-    return show(work.report(), form, quiet={Verdict.NEEDS_GUARD}, silent=diff)
+            changes.troubles.append(error)
+    return changes.end(work.report() if judge else None)
 
 
 @dataclass
-class _Work:
-    """One run: what is asked for, and what was done so far."""
+class _Libraries:
+    """What is asked for, and what the libraries of all paths say, as they are now or will be."""
 
+    changes: Changes
     known: Table
     wanted: Selection
     make: Make
-    diff: bool
     load: bool
     wheel_out: str | None
-    done: list[FilePlan] = field(default_factory=list)
-    troubles: list[ToolError] = field(default_factory=list)
     facts: list[ElfFacts] = field(default_factory=list)
 
-    def one(self, path: str) -> bool:
-        """Plans what a path holds, and writes or shows it. False where the user interrupted it. Raises ToolError."""
+    def one(self, path: str) -> None:
+        """Plans what a path holds, and writes or shows it. Raises ToolError."""
         from schema_patch.binary import tree, wheel
 
         if wheel.is_wheel(path):
-            return self._wheel(path)
+            self._wheel(path)
+            return
         with progress("reading") as step:
             plan = tree.plan_all(path, self.known, self.wanted, self.make, loads=self.load, progress=step)
-        return self._carry_out(plan, path)
+        self._carry_out(plan, path)
 
-    def _wheel(self, path: str) -> bool:
+    def _wheel(self, path: str) -> None:
         from schema_patch.binary import wheel
 
-        if not (self.wheel_out or self.diff):
+        if not (self.wheel_out or self.changes.diff):
             raise ToolError("a wheel is not changed in place, its hash may be known: say --wheel-out DIR", path)
         if self.load:
             raise ToolError("--load needs what is around a library: install the new wheel, then load that", path)
         with progress("reading") as step:
             plan = wheel.plan_all(path, self.known, self.wanted, self.make, step)
-        if self.diff or not self.wheel_out:
-            return self._carry_out(plan, path)
-        self.troubles += plan.errors
+        if self.changes.diff or not self.wheel_out:
+            self._carry_out(plan, path)
+            return
+        self.changes.troubles += plan.errors
         self.facts += plan.facts
         if plan.files:
             click.echo(wheel.write(plan, path, self.wheel_out), err=True)
-            self.done += plan.files
-        return True
+            self.changes.done += plan.files
 
-    def _carry_out(self, plan: InstalledPlan, path: str) -> bool:
+    def _carry_out(self, plan: InstalledPlan, path: str) -> None:
         from schema_patch.binary import tree
 
-        if not changes.carry_out(plan, path, self.diff, self.done, self.troubles, tree.write):
-            return False
-        self.troubles += _proved(plan) if self.diff else []
+        self.changes.carry_out(plan, path, tree.write)
+        self.changes.troubles += _proved(plan) if self.changes.diff else []
         self.facts += plan.facts
         for note in plan.notes:
             click.echo(one_line(note), err=True)
-        return True
 
     def report(self) -> Report:
         """The verdicts on the operators alone: what else a library must be is for verify-schemas."""
@@ -137,9 +129,9 @@ class _Work:
         findings = tuple(finding for finding in report.findings if finding.op and self.wanted.takes(finding.op))
         names = self.wanted.missing((None, row.op) for row in checked)
         missing = [ToolError(f"{name}: asked for, but in no library here") for name in names]
-        told = {str(error) for error in self.troubles}
+        told = {str(error) for error in self.changes.troubles}
         errors = [error for error in report.errors if str(error) not in told]
-        return Report(checked, findings, (*self.troubles, *errors, *missing))
+        return Report(checked, findings, (*self.changes.troubles, *errors, *missing))
 
 
 def _proved(plan: InstalledPlan) -> list[ToolError]:

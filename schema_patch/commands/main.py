@@ -67,8 +67,8 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], ho
         units, errors = tree.read(paths, known, tell)
         findings, more = tree.read_python(paths, patch.gone(units, wanted), tell)
         registered, wrong = tree.registered_in_python(paths, known, wanted, tell)
-    report = patch.report(units, wanted, [*errors, *more], [*findings, *wrong], registered)
-    code = how.show(how.count(report), f"schema-patch check {' '.join(paths)}")
+    report = how.count(patch.report(units, wanted, [*errors, *more], [*findings, *wrong], registered))
+    code = how.show(report, f"schema-patch check {' '.join(paths)}")
     for step in people.in_source(report, paths) if how.form == "text" else ():
         click.echo(step, err=True)
     others = sorted({row.op for row in report.checked if row.reason == rules.NOT_IN_TABLE})

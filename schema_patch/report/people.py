@@ -73,7 +73,9 @@ def _at(name: str) -> str:
 
 
 def in_source(report: Report, paths: Iterable[str], option: str = "") -> Iterator[str]:
-    """What to do next with a tree, where its schemas can be put right by `apply`."""
+    """What to do next with a tree: where its schemas can be put right by `apply`, where nothing was judged `audit`."""
+    if not (report.checked or report.errors or report.may_be_empty or option):
+        yield f"next: schema-patch audit {' '.join(map(shlex.quote, paths))}    (by what the code does)"
     if any(finding.code in UNDECLARED | {"SP103"} for finding in report.failed):
         yield f"next: schema-patch apply {option}--diff {' '.join(map(shlex.quote, paths))}    (shows the change)"
 

@@ -69,7 +69,7 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
 
 def _location(location: Location) -> dict[str, Any]:
     """A finding of a whole file stands at its first line: code scanning shows none without one."""
-    uri = quote(location.path.encode("utf-8", "surrogateescape"), safe="/:+@~")
+    uri = quote(location.path.removeprefix("./").encode("utf-8", "surrogateescape"), safe="/:+@~")
     region = {"startLine": max(1, location.line), "startColumn": max(1, location.column)}
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
 

@@ -99,7 +99,10 @@ def _package(group: list[dict[str, Any]]) -> str:
         words.append(f"{many(kernels, 'kernel')} for {', '.join(named)}")
         without = sum(library["without_spirv"] for library in group)
         words += [f"{without} of them without SPIR-V"] if without else []
-    words += [f"{what}: not looked into" for library in group for what in library["unread"][:3]]
+    unread = [what for library in group for what in library["unread"]]
+    if unread:
+        more = f" and {many(len(unread) - 1, 'other part')}" if unread[1:] else ""
+        words.append(f"{unread[0]}{more}: not looked into")
     return ", ".join(words)
 
 
@@ -137,7 +140,7 @@ def github(report: Report) -> str:
 
 def _command(level: str, title: str, where: Location | None, message: str) -> str:
     name = {"note": "notice"}.get(level, level)
-    place = {"file": where.path, "line": where.line or 1, "col": where.column or 1} if where else {}
+    place = {"file": where.path.removeprefix("./"), "line": where.line or 1, "col": where.column or 1} if where else {}
     properties = ",".join(f"{key}={_escaped(str(value), ',:')}" for key, value in {**place, "title": title}.items())
     return f"::{name} {properties}::{_escaped(message)}"
 

@@ -113,6 +113,16 @@ def test_sarif_of_odd_paths() -> None:
     assert place == {"artifactLocation": {"uri": "dir/a%20b%2Cc:%25.cc"}, "region": {"startLine": 3, "startColumn": 7}}
 
 
+def test_services_are_told_names_within_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build(tmp_path / "a", [WRONG])
+    monkeypatch.chdir(tmp_path)
+    assert run(".", "--github", capsys=capsys)[1].startswith("::error file=a/libx.so,")
+    (result,) = json.loads(run(".", "--format", "sarif", capsys=capsys)[1])["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a/libx.so"
+
+
 def test_every_code_has_its_text() -> None:
     known = codes.load()
     assert known["SP101"].text == "undeclared write: the operator writes, the schema says that it writes nothing"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from esimd_ops.races.order import Order, Outcome
+from esimd_ops.races.order import Order, RaceRun
 from schema_patch.commands.console import OPS, selection, show, status, within
 from schema_patch.commands.help import examples
 from schema_patch.model import ToolError
@@ -169,7 +169,7 @@ def races(
     return show(report, form)
 
 
-def _write_smallest(path: str, order: Order, outcome: Outcome) -> None:
+def _write_smallest(path: str, order: Order, outcome: RaceRun) -> None:
     from esimd_ops.races import reproduce
     from esimd_ops.trials import files
 
@@ -180,7 +180,7 @@ def _write_smallest(path: str, order: Order, outcome: Outcome) -> None:
         click.echo(f"{path}: not written: nothing was found", err=True)
 
 
-def _table(outcome: Outcome, order: Order) -> None:
+def _table(outcome: RaceRun, order: Order) -> None:
     from rich.console import Console
     from rich.table import Table
 

@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch._ops import _OpNamespace
 
-Found = Callable[[str], object]
+Notify = Callable[[str], object]
 
-_watched: dict[str, Found] = {}
+_watched: dict[str, Notify] = {}
 _within = threading.local()
 _bind: Any = _OpNamespace.__getattr__
 
 
-def watch(namespace: str, found: Found) -> None:
+def watch(namespace: str, found: Notify) -> None:
     """Calls found(namespace) whenever an operator of this namespace is bound for the first time."""
     _watched[namespace] = found
     _OpNamespace.__getattr__ = _binding  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from esimd_ops.trials.child import Step, serve
 from esimd_ops.trials.libraries import load
-from esimd_ops.trials.messages import Failed, Found, Message, Request
+from esimd_ops.trials.messages import Failed, Message, Request, Roster
 from schema_patch.model import ToolError
 from schema_patch.schemas.grammar import Schema
 
@@ -39,7 +39,7 @@ def work(request: Request, tell: Callable[[Message | Step], None]) -> None:
         return
     order = [*OPS, *(op for op in known if op not in OPS)]
     run = tuple(op for op in order if op in known)
-    tell(Found({op: str(schema) for op, schema in found.items()}, run))
+    tell(Roster({op: str(schema) for op, schema in found.items()}, run))
     for op in run:
         if op in request.skip:
             continue

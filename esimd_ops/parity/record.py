@@ -8,7 +8,7 @@ from esimd_ops.trials import files
 from esimd_ops.trials.messages import Observation
 from schema_patch.model import Severity, ToolError
 
-from .supervise import Outcome
+from .supervise import CheckRun
 
 VERSION = 1
 
@@ -21,7 +21,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digests: dict[str, dict[str, dict[str, str]]]
 
 
-def of(outcome: Outcome, device: str) -> Record:
+def of(outcome: CheckRun, device: str) -> Record:
     """What can be relied on: operators whose results repeat."""
     steady = {op: done for op, done in outcome.done.items() if not any(t.code == "PA107" for t in done.told)}
     return Record(VERSION, device, {op: done.digests for op, done in steady.items() if done.digests})

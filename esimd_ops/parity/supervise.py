@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from esimd_ops.trials import child
-from esimd_ops.trials.messages import Done, Found, Message, Observation, Request
+from esimd_ops.trials.messages import Done, Message, Observation, Request, Roster
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 STEP_S = 300.0  # compiling a kernel from source takes seconds
@@ -22,7 +22,7 @@ PROGRAM = child.Program[Message](
 
 
 @dataclass
-class Outcome:
+class CheckRun:
     """All that is known so far. `ends`: operator -> how the process ended in it; "" where it ended in none."""
 
     schemas: dict[str, str] = field(default_factory=dict)
@@ -32,15 +32,15 @@ class Outcome:
     failed: str = ""
 
 
-def check(request: Request, step: Callable[[str], None] = lambda _: None, *, step_s: float = STEP_S) -> Outcome:
+def check(request: Request, step: Callable[[str], None] = lambda _: None, *, step_s: float = STEP_S) -> CheckRun:
     """Run the request to its end. A child that dies is started again without the operator that it died of."""
-    outcome = Outcome()
+    outcome = CheckRun()
 
     def without(died: tuple[str, ...]) -> Request:
         return msgspec.structs.replace(request, skip=(*outcome.done, *died))
 
     def hear(message: Message) -> None:
-        if isinstance(message, Found):
+        if isinstance(message, Roster):
             outcome.schemas, outcome.run = message.schemas, message.run
         elif isinstance(message, Done):
             outcome.done[message.op] = message
@@ -52,7 +52,7 @@ def check(request: Request, step: Callable[[str], None] = lambda _: None, *, ste
 
 
 def report(
-    request: Request, outcome: Outcome, recorded: tuple[Observation, ...] = (), *, strict: bool = False
+    request: Request, outcome: CheckRun, recorded: tuple[Observation, ...] = (), *, strict: bool = False
 ) -> Report:
     """Everything as one Report: an operator asked for and not there is an error, not a clean result."""
     place = Location(f"torch.ops.{request.namespace}")
@@ -96,7 +96,7 @@ def report(
     return Report(tuple(checked), tuple(findings), tuple(errors), facts, strict)
 
 
-def _why_not(op: str, outcome: Outcome) -> str:
+def _why_not(op: str, outcome: CheckRun) -> str:
     if op in outcome.schemas:
         return "registered, but nobody said what to try it with: neither the operator table nor --samples"
     return "not registered"

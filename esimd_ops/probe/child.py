@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 from esimd_ops.trials.child import Step, serve
 from schema_patch.model import ToolError
 
-from .order import Answer, Order
+from .task import Answer, Task
 
 if TYPE_CHECKING:
     from .subjects import Subject
 
 
-def work(order: Order, tell: Callable[[Answer | Step], None]) -> None:
-    tell(Step(order.op, "loading"))
-    subject = _subject(order)
+def work(task: Task, tell: Callable[[Answer | Step], None]) -> None:
+    tell(Step(task.op, "loading"))
+    subject = _subject(task)
     if isinstance(subject, str):
         tell(Answer(failed=subject))
         return
-    tell(Step(order.op, ""))
-    tell(_answer(order, subject))
+    tell(Step(task.op, ""))
+    tell(_answer(task, subject))
 
 
-def _subject(order: Order) -> Subject | str:
+def _subject(task: Task) -> Subject | str:
     """The operator, or why it cannot be probed."""
     from esimd_ops.trials.given import described
     from esimd_ops.trials.libraries import load
@@ -32,18 +32,18 @@ def _subject(order: Order) -> Subject | str:
 
     from . import subjects
 
-    libraries = tuple(library for library in order.libraries if library != order.samples)
+    libraries = tuple(library for library in task.libraries if library != task.samples)
     try:
-        if libraries or not order.samples:  # a samples file may register its operators itself
-            load(Request(namespace=order.namespace, device="cpu", libraries=libraries))
-        if order.samples:
-            described(order.samples)
-        return subjects.find(order.namespace, order.op, order.samples)
+        if libraries or not task.samples:  # a samples file may register its operators itself
+            load(Request(namespace=task.namespace, device="cpu", libraries=libraries))
+        if task.samples:
+            described(task.samples)
+        return subjects.find(task.namespace, task.op, task.samples)
     except (ImportError, OSError, ToolError) as error:
         return str(error)
 
 
-def _answer(order: Order, subject: Subject) -> Answer:
+def _answer(task: Task, subject: Subject) -> Answer:
     import torch
 
     from . import subjects
@@ -55,11 +55,11 @@ def _answer(order: Order, subject: Subject) -> Answer:
         return Answer(failed="nothing to compare: it returns nothing, and WRITES names nothing that its sample passes")
     no_fake = stand_in(calls[0])
     names: tuple[str, ...] = (subject.op.name(),)
-    if order.guard:
-        names += subjects.guard(order.namespace, order.op, subject)
-    seen = try_out(calls[0], calls[1] if len(calls) > 1 else None, names, order.device)
-    return Answer(subject.schema, tuple(seen), no_fake=no_fake and not order.guard)
+    if task.guard:
+        names += subjects.guard(task.namespace, task.op, subject)
+    seen = try_out(calls[0], calls[1] if len(calls) > 1 else None, names, task.device)
+    return Answer(subject.schema, tuple(seen), no_fake=no_fake and not task.guard)
 
 
 if __name__ == "__main__":
-    serve(Order, work)
+    serve(Task, work)

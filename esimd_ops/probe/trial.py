@@ -13,8 +13,8 @@ from esimd_ops.guard.rules import has_fake
 from schema_patch.model import Effect
 
 from . import graphs, programs, replay
-from .order import Seen
 from .programs import ProbedCall, Program, results, with_tensors
+from .task import Seen
 
 # One compilation takes seconds; these are where buffers are reused and reads are moved.
 INDUCTOR = ("buffer read", "both read", "two calls", "result kept")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from esimd_ops.trials.child import Step, serve
 from esimd_ops.trials.libraries import load
-from esimd_ops.trials.messages import Failed, Found, Request
+from esimd_ops.trials.messages import Failed, Request, Roster
 from schema_patch.model import ToolError
 
 from .order import Message, Order, Ran
@@ -43,7 +43,7 @@ def _all(order: Order, tell: Tell) -> None:
     residency = Residency(runtime, cards.read(order.kernels) if order.kernels else {}, order.registers)
     asked = {op: schema for op, schema in found.items() if not order.operators or op in order.operators}
     wanted = {op: one for op, schema in asked.items() if (one := subjects.of(order, op, str(schema)))}
-    tell(Found({op: str(schema) for op, schema in found.items()}, tuple(wanted)))
+    tell(Roster({op: str(schema) for op, schema in found.items()}, tuple(wanted)))
     for op, subject in wanted.items():
         if op not in order.skip:
             step = partial(_step, tell, op)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from esimd_ops.trials.child import Ended
-from esimd_ops.trials.messages import Failed, Found
+from esimd_ops.trials.messages import Failed, Roster
 
 from .cards import REGISTERS, Launched
 from .watch import Seen
@@ -60,17 +60,17 @@ class Ran(msgspec.Struct, frozen=True, tag="ran"):
     error: str = ""
 
 
-Message = Row | Ran | Found | Failed
+Message = Row | Ran | Roster | Failed
 
 
 @dataclass
-class Outcome:
+class RaceRun:
     """All that came back. `there`: the operators that are registered, of which those known were run.
 
     ends  operator -> how the process ended in it; "" where it ended in none
     """
 
-    there: Found = field(default_factory=lambda: Found({}, ()))
+    there: Roster = field(default_factory=lambda: Roster({}, ()))
 
     rows: list[Row] = field(default_factory=list)
     ran: dict[str, Ran] = field(default_factory=dict)

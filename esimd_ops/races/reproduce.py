@@ -10,10 +10,10 @@ from esimd_ops.trials.subject import OfTable
 
 from . import subjects
 from .case import VERSION, Case, written
-from .order import Order, Outcome
+from .order import Order, RaceRun
 
 
-def smallest(order: Order, outcome: Outcome) -> Case | None:
+def smallest(order: Order, outcome: RaceRun) -> Case | None:
     """Of the rows with something wrong, the one with the fewest elements, under the first schedule that shows it."""
     cases = []
     for row in outcome.rows:

@@ -11,11 +11,11 @@ from dataclasses import replace
 import msgspec
 
 from esimd_ops.trials import child
-from esimd_ops.trials.messages import Found
+from esimd_ops.trials.messages import Roster
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
 from . import lines
-from .order import Message, Order, Outcome, Ran, Row
+from .order import Message, Order, RaceRun, Ran, Row
 from .suppressions import Suppressions
 from .watch import Seen
 
@@ -40,9 +40,9 @@ PROGRAM = child.Program[Message]("esimd_ops.races.child", Message)
 CONFLICTS = ("race", "race-of-items", "slm-race")
 
 
-def run(order: Order, step: Callable[[str], None] = lambda _: None, *, step_s: float = STEP_S) -> Outcome:
+def run(order: Order, step: Callable[[str], None] = lambda _: None, *, step_s: float = STEP_S) -> RaceRun:
     """Run the order to its end; a child that dies is started again without the operator that it died of."""
-    outcome = Outcome()
+    outcome = RaceRun()
 
     def without(died: tuple[str, ...]) -> Order:
         return msgspec.structs.replace(order, skip=(*order.skip, *outcome.ran, *died))
@@ -52,7 +52,7 @@ def run(order: Order, step: Callable[[str], None] = lambda _: None, *, step_s: f
             outcome.rows.append(message)
         elif isinstance(message, Ran):
             outcome.ran[message.op] = message
-        elif isinstance(message, Found):
+        elif isinstance(message, Roster):
             outcome.there = message
         else:
             outcome.failed = message.message
@@ -61,7 +61,7 @@ def run(order: Order, step: Callable[[str], None] = lambda _: None, *, step_s: f
     return outcome
 
 
-def report(order: Order, outcome: Outcome, suppressions: Suppressions, *, strict: bool = False) -> Report:
+def report(order: Order, outcome: RaceRun, suppressions: Suppressions, *, strict: bool = False) -> Report:
     """One finding a pair of source lines; an operator asked for and not there is an error, not a clean result."""
     place = Location(f"torch.ops.{order.namespace}")
     errors = [ToolError(outcome.failed, place)] if outcome.failed else []
@@ -117,11 +117,11 @@ def groups(row: Row) -> int:
     return max((launched.groups for launched in row.launched), default=0)
 
 
-def _left(op: str, outcome: Outcome) -> bool:
+def _left(op: str, outcome: RaceRun) -> bool:
     return op not in outcome.ran and op not in outcome.ends
 
 
-def _why_not(op: str, outcome: Outcome) -> str:
+def _why_not(op: str, outcome: RaceRun) -> str:
     if op in outcome.there.schemas:
         return "registered, but nobody said what to try it with: neither the operator table nor --samples"
     return "not registered"

@@ -41,7 +41,7 @@ class Observation(msgspec.Struct, frozen=True):
     severity: str = "error"
 
 
-class Found(msgspec.Struct, frozen=True, tag="found"):
+class Roster(msgspec.Struct, frozen=True, tag="roster"):
     """The operators that the libraries registered, by name, with their schemas, and which of them will be run."""
 
     schemas: dict[str, str]
@@ -65,4 +65,4 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     message: str
 
 
-Message = Found | Done | Failed
+Message = Roster | Done | Failed

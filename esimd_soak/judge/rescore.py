@@ -30,7 +30,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Excerpt:
     """A text in a document: where, and what it was asked for."""
 
     place: str
@@ -60,11 +60,11 @@ def _decoded(data: bytes, where: str) -> Any:
     return document
 
 
-def _texts(file: BinaryIO, name: str, plain: bool) -> Iterator[Found]:
+def _texts(file: BinaryIO, name: str, plain: bool) -> Iterator[Excerpt]:
     first = file.readline()
     if plain:
         for number, line in enumerate(_chain(first, file), 1):
-            yield Found(str(number), line.decode("utf-8", "replace").rstrip("\r\n"))
+            yield Excerpt(str(number), line.decode("utf-8", "replace").rstrip("\r\n"))
         return
     if first.strip() and decode(first)[1]:  # not a document a line: perhaps one document over many lines
         yield from _document(_decoded(first + file.read(), f"{name}:1"), name, "")
@@ -74,9 +74,9 @@ def _texts(file: BinaryIO, name: str, plain: bool) -> Iterator[Found]:
             yield from _document(_decoded(line, f"{name}:{number}"), name, str(number))
 
 
-def _document(document: Any, name: str, line: str, prompt: str | None = None) -> Iterator[Found]:
+def _document(document: Any, name: str, line: str, prompt: str | None = None) -> Iterator[Excerpt]:
     if isinstance(document, str):
-        yield Found(line or "1", words(document), prompt)
+        yield Excerpt(line or "1", words(document), prompt)
     elif line.count("[") > DEEPEST:
         raise ToolError("expected texts, found lists nested too deep", f"{name}:{line[:40]}")
     elif isinstance(document, list):
@@ -101,7 +101,7 @@ def _unknown(held: str, name: str, line: str) -> ToolError:
     return ToolError(f"{expected}; found {held}", f"{name}:{line or 1}")
 
 
-def _keyed(document: dict[str, Any], key: str, name: str, line: str) -> Iterator[Found]:
+def _keyed(document: dict[str, Any], key: str, name: str, line: str) -> Iterator[Excerpt]:
     """One message or row; of a message with thinking, both."""
     value = document[key]
     if isinstance(value, dict):
@@ -110,11 +110,11 @@ def _keyed(document: dict[str, Any], key: str, name: str, line: str) -> Iterator
     if key == "content":
         for channel, text in spoken(document):
             if text and channel != "text":
-                yield Found(f"{line or '1'}.{channel}", text, _prompt(document))
-    yield Found(line or "1", words(value), _prompt(document))
+                yield Excerpt(f"{line or '1'}.{channel}", text, _prompt(document))
+    yield Excerpt(line or "1", words(value), _prompt(document))
 
 
-def _bench(document: dict[str, Any], name: str) -> Iterator[Found]:
+def _bench(document: dict[str, Any], name: str) -> Iterator[Excerpt]:
     texts = document["generated_texts"]
     if not texts:
         raise ToolError("generated_texts is empty: nothing to score", name)
@@ -122,10 +122,10 @@ def _bench(document: dict[str, Any], name: str) -> Iterator[Found]:
     errors = document.get("errors")
     errors = errors if isinstance(errors, list) and len(errors) == len(texts) else [""] * len(texts)
     for i, (text, error) in enumerate(zip(texts, errors, strict=True)):
-        yield Found(f"generated_texts[{i}]", words(text), failed=bool(error))
+        yield Excerpt(f"generated_texts[{i}]", words(text), failed=bool(error))
 
 
-def _choices(choices: list[Any], line: str, prompt: str | None) -> Iterator[Found]:
+def _choices(choices: list[Any], line: str, prompt: str | None) -> Iterator[Excerpt]:
     """Every channel of every choice that has text; a choice without any is an empty answer, unless a filter took it."""
     for i, choice in enumerate(choices):
         if not isinstance(choice, dict):
@@ -135,9 +135,9 @@ def _choices(choices: list[Any], line: str, prompt: str | None) -> Iterator[Foun
         said = [("text", words(choice.get("text")))] + (list(spoken(message)) if isinstance(message, dict) else [])
         told = [(channel, text) for channel, text in said if text]
         for channel, text in told:
-            yield Found(place if channel == "text" else f"{place}.{channel}", text, prompt)
+            yield Excerpt(place if channel == "text" else f"{place}.{channel}", text, prompt)
         if not told and choice.get("finish_reason") not in ("tool_calls", "function_call"):
-            yield Found(place, "", prompt, failed=choice.get("finish_reason") == "content_filter")
+            yield Excerpt(place, "", prompt, failed=choice.get("finish_reason") == "content_filter")
 
 
 def _prompt(document: dict[str, Any]) -> str | None:

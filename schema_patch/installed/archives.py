@@ -30,7 +30,7 @@ from schema_patch.text import files
 
 from . import packages
 from .kind import MAGIC, MAYBE_SHARED, SHARED
-from .packages import TEXT, Found, Library, Owner
+from .packages import TEXT, Contents, Library, Owner
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -49,7 +49,7 @@ Read = Callable[[str, str], ElfFacts]
 
 
 @dataclass(slots=True)
-class Archive(Found):
+class Archive(Contents):
     """What an archive holds. `facts`: of each library, by path; `sources`: the C++ and Python files of an sdist.
 
     `complete`: it is an image, so that nothing is there but what is in it. What an sdist has is what `check` would read

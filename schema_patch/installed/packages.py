@@ -69,7 +69,7 @@ class Library:
 
 
 @dataclass(slots=True)
-class Found:
+class Contents:
     """What a path holds: libraries by path, what was passed over (path, why), and what could not be looked into.
 
     `unfollowed`: where Python would look and this did not. `names`: of all files that a loader may find there, also
@@ -86,7 +86,7 @@ class Found:
     installed: bool = False
 
 
-def find(path: str) -> Found:
+def find(path: str) -> Contents:
     """The libraries of a directory, a wheel or a single file. Raises ToolError where the path is none of these."""
     try:
         mode = os.stat(path).st_mode
@@ -98,7 +98,7 @@ def find(path: str) -> Found:
     if start == ZIP:
         return _wheel(path, named=True)
     if start == MAGIC:
-        return Found([Library(path, named=True, key=os.path.basename(path))], names={os.path.basename(path)})
+        return Contents([Library(path, named=True, key=os.path.basename(path))], names={os.path.basename(path)})
     what = f"a file that begins with {start!r}" if stat.S_ISREG(mode) else "something that is not a regular file"
     raise ToolError(f"expected a directory, a wheel or an ELF library, found {what}", path)
 
@@ -129,8 +129,8 @@ def unpack(source: IO[bytes], path: str, where: str) -> None:
             copy.write(piece)
 
 
-def _walk(root: str) -> Found:
-    found = Found()
+def _walk(root: str) -> Contents:
+    found = Contents()
     owners: dict[str, tuple[Owner, str]] = {}
     candidates: dict[str, str] = {}  # each with the folder that Python finds it from
     pending, walked = [root], set[str]()
@@ -174,7 +174,7 @@ def _walk(root: str) -> Found:
     return found
 
 
-def _folders(start: str, walked: set[str], found: Found) -> Iterator[tuple[str, list[str], list[str]]]:
+def _folders(start: str, walked: set[str], found: Contents) -> Iterator[tuple[str, list[str], list[str]]]:
     """os.walk that goes through links to folders, as imports do, and into each folder once."""
     for folder, subfolders, names in os.walk(
         start, onerror=lambda error: found.errors.append(_unreadable(error)), followlinks=True
@@ -188,7 +188,7 @@ def _folders(start: str, walked: set[str], found: Found) -> Iterator[tuple[str, 
         yield folder, subfolders, names
 
 
-def _take(path: str, owner: Owner | None, digest: str, root: str, found: Found) -> None:
+def _take(path: str, owner: Owner | None, digest: str, root: str, found: Contents) -> None:
     """Files a candidate of a walk by its first bytes."""
     start = magic(path)
     if path.endswith(".whl") or (path.endswith(".egg") and start == ZIP):
@@ -253,9 +253,9 @@ def is_torch(dist_info: str) -> bool:
     return owner is not None and owner.name == "torch"
 
 
-def _wheel(path: str, *, named: bool) -> Found:
+def _wheel(path: str, *, named: bool) -> Contents:
     """What a wheel holds, or an egg."""
-    found = Found()
+    found = Contents()
     try:
         archive = _Zip(path)
         names = sorted(archive.namelist())

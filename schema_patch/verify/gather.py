@@ -19,7 +19,7 @@ from typing import IO, cast
 from schema_patch.elf import reader
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.installed import archives, packages, policy
-from schema_patch.installed.packages import Found, Library
+from schema_patch.installed.packages import Contents, Library
 from schema_patch.installed.placed import Placed
 from schema_patch.model import Finding, Location, Severity, ToolError
 from schema_patch.text import files
@@ -121,7 +121,7 @@ def _gather(path: str, gathered: Gathered, work: _Work) -> None:
         gathered.errors.append(error)
 
 
-def _find(path: str, gathered: Gathered, work: _Work) -> Found:
+def _find(path: str, gathered: Gathered, work: _Work) -> Contents:
     if path == STDIN:
         found = _standard_input(gathered, work)
     elif os.path.isfile(path):
@@ -140,7 +140,7 @@ def _open(path: str) -> IO[bytes]:
         raise ToolError(f"cannot be read: {error.strerror}", path) from error
 
 
-def _read(found: Found, gathered: Gathered, work: _Work) -> None:
+def _read(found: Contents, gathered: Gathered, work: _Work) -> None:
     gathered.errors += found.errors
     gathered.unfollowed += found.unfollowed
     for what, why in (*found.skipped, *found.unfollowed):
@@ -191,7 +191,7 @@ def _read(found: Found, gathered: Gathered, work: _Work) -> None:
         gathered.sources |= found.sources
 
 
-def _standard_input(gathered: Gathered, work: _Work) -> Found:
+def _standard_input(gathered: Gathered, work: _Work) -> Contents:
     """A tar archive is read as it comes. A wheel or a library must be a file: that one is copied."""
     stream = cast(IO[bytes], sys.stdin.buffer)
     if archives.is_archive(stream.peek(512)[:512]):  # type: ignore[attr-defined]
@@ -205,7 +205,7 @@ def _standard_input(gathered: Gathered, work: _Work) -> Found:
             for library in found.libraries
         ]
         _read(found, gathered, work)
-    return Found()
+    return Contents()
 
 
 def _changed(library: Library, facts: ElfFacts, file: str) -> list[Finding]:

@@ -26,7 +26,7 @@ def put(path: Path, data: bytes) -> Path:
     return path
 
 
-def names(found: packages.Found, root: Path) -> list[str]:
+def names(found: packages.Contents, root: Path) -> list[str]:
     return [os.path.relpath(library.path, root) for library in found.libraries]
 
 
@@ -131,7 +131,7 @@ def test_a_damaged_member_is_an_error(tmp_path: Path, library: bytes) -> None:
 
 
 def test_an_empty_directory_holds_nothing(tmp_path: Path) -> None:
-    assert packages.find(str(tmp_path)) == packages.Found()
+    assert packages.find(str(tmp_path)) == packages.Contents()
 
 
 def test_what_is_none_of_the_three_is_refused(tmp_path: Path) -> None:

@@ -36,12 +36,11 @@ from schema_patch.build.driver.main import main
 
 sys.exit(main(sys.argv[1:]))
 """
-ANSWERS = '''\
-"""For builds alone: this torch says that it has XPU, so that its SyclExtension compiles; it still finds no device."""
-
+ANSWERS = """\
 import importlib.abc
 import importlib.util
 import sys
+from contextlib import nullcontext
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -54,16 +53,16 @@ class Finder(importlib.abc.MetaPathFinder):
 
         def answered(module):
             run(module)
-            module._is_compiled = lambda: True
-            module.device_count = lambda: 0
-            module.is_available = lambda: False
+{answers}
 
         spec.loader.exec_module = answered
         return spec
 
 
 sys.meta_path.insert(0, Finder())
-'''
+"""
+# So that its SyclExtension compiles; it still finds no device.
+COMPILED = {"_is_compiled": "True", "device_count": "0", "is_available": "False"}
 
 
 def create(folder: Path, runtime: Runtime, *, xpu: bool) -> dict[str, str]:
@@ -86,6 +85,13 @@ def create(folder: Path, runtime: Runtime, *, xpu: bool) -> dict[str, str]:
     if not xpu:
         variables = joined(_without_xpu(folder / "torch"), variables)
     return variables
+
+
+def answers(given: Mapping[str, str]) -> str:
+    """A sitecustomize.py with which torch.xpu gives these answers, each an expression, whatever it is asked with."""
+    return ANSWERS.format(
+        answers="\n".join(f"            module.{name} = lambda *_: {it}" for name, it in given.items())
+    )
 
 
 def joined(variables: Mapping[str, str], inherited: Mapping[str, str]) -> dict[str, str]:
@@ -119,7 +125,7 @@ def _without_xpu(folder: Path) -> dict[str, str]:
     for name in LIBRARIES:
         (folder / "lib" / f"lib{name}.a").write_bytes(EMPTY_ARCHIVE)
     (folder / "python").mkdir()
-    (folder / "python" / "sitecustomize.py").write_text(ANSWERS)
+    (folder / "python" / "sitecustomize.py").write_text(answers(COMPILED))
     return {
         "CPLUS_INCLUDE_PATH": str(folder / "include"),
         "LIBRARY_PATH": str(folder / "lib"),

@@ -12,7 +12,8 @@ import torch
 from esimd_ops.races.watch import Seen
 
 Judge = Callable[..., tuple[torch.Tensor, list[Seen]]]
-TEXT = (Path(__file__).parent / "tree" / "orders.sycl").read_text()
+TREE = Path(__file__).parent / "tree"
+TEXT = "".join((TREE / name).read_text() for name in ("orders.sycl", "orders_of_items.sycl"))
 RIGHT = re.findall(r"^KERNEL\((right_\w+)\)", TEXT, re.MULTILINE)
 LOOSE = re.findall(r"^KERNEL\((loose_\w+)\)", TEXT, re.MULTILINE)
 SCHEDULES = [

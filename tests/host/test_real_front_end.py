@@ -47,7 +47,7 @@ def front_end(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
 def test_compiles_unchanged(front_end: Path, source: Path) -> None:
-    assert len(SOURCES) == 7
+    assert len(SOURCES) == 8
     headers = sorted(source.parent.glob("*.h"))
     environment = {**os.environ, "OCL_ICD_FILENAMES": str(installed("intel-opencl-rt", "libintelocl.so"))}
     done = subprocess.run(

@@ -42,4 +42,5 @@ bool run_matrix_piece(sycl::queue& queue, const char* name, const float* in, flo
 bool run_shared_piece(sycl::queue& queue, const char* name, const float* in, float* out);
 bool run_defect(sycl::queue& queue, const char* name, const float* in, float* out);
 bool run_order(sycl::queue& queue, const char* name, const float* in, float* out);
+bool run_order_of_items(sycl::queue& queue, const char* name, const float* in, float* out);
 bool run_value(sycl::queue& queue, const char* name, const float* in, float* out);

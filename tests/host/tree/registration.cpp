@@ -18,7 +18,7 @@ void run(c10::string_view name, const at::Tensor& input, at::Tensor output) {
   const float* in = source.data_ptr<float>();
   float* out = output.data_ptr<float>();
   for (auto* family : {run_register_piece, run_memory_piece, run_matrix_piece, run_shared_piece, run_defect,
-                       run_order, run_value}) {
+                       run_order, run_order_of_items, run_value}) {
     if (family(queue, text.c_str(), in, out)) return;
   }
   TORCH_CHECK(false, "no kernel is called ", text);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -104,6 +105,22 @@ def test_an_interrupt_ends_with_a_line(
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == 2
     assert log.read_text().strip() == "error: interrupted"
+
+
+@pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_a_terminal_that_wants_no_colours_gets_none(variables: dict[str, str], coloured: bool) -> None:
+    program = (
+        "import click\nfrom schema_patch.commands import ending\n"
+        "command = click.command()(lambda: click.echo(click.style('x', fg='red')))\n"
+        "raise SystemExit(ending.run(command, [], 'name'))"
+    )
+    plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    terminal, its_end = pty.openpty()
+    environment = {**plain, "TERM": "xterm", "PYTHONPATH": str(ROOT), **variables}
+    subprocess.run([sys.executable, "-c", program], env=environment, stdout=its_end, check=True)
+    os.close(its_end)
+    assert (b"\x1b[31m" in os.read(terminal, 99)) == coloured
+    os.close(terminal)
 
 
 def raising(error: BaseException) -> click.Command:

@@ -76,7 +76,8 @@ def _invoke(command: click.Command, argv: list[str], name: str) -> int:
     if f"_{name}_COMPLETE".replace("-", "_").upper() in os.environ:
         command.main(argv, prog_name=name)  # the shell asks for completions; ends the process
     try:
-        with command.make_context(name, argv, terminal_width=width()) as context:
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # which click does not ask
+        with command.make_context(name, argv, terminal_width=width(), color=False if plain else None) as context:
             return int(command.invoke(context) or 0)
     except click.exceptions.Exit as end:  # --help, --version
         return end.exit_code

@@ -56,6 +56,8 @@ def observe(
 
     if bool(program) == bool(records):
         raise click.UsageError("expected a program after `--`, or --from FILE")
+    if program and program[0] != "-m" and not Path(program[0]).exists():
+        raise ToolError("expected a program, found no such file", program[0])
     code = 0
     if records:
         found = record.merged(record.recorded(Path(name)) for name in records)

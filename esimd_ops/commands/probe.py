@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from esimd_ops.probe.task import Answer, Task
+from esimd_ops.probe.question import Answer, Question
 from schema_patch.commands.console import OPS, selection, within
 from schema_patch.commands.help import examples
 from schema_patch.model import Report
@@ -49,8 +49,8 @@ def probe(
 
     expect(namespace, libraries, samples)
     names = within(selection(ops), namespace) or _all(samples)
-    tasks = [Task(namespace, name, device, libraries, samples, guard) for name in names]
-    report, answers = run.probe(tasks, lambda op: click.echo(f"probing {op}", err=True), keep)
+    questions = [Question(namespace, name, device, libraries, samples, guard) for name in names]
+    report, answers = run.probe(questions, lambda op: click.echo(f"probing {op}", err=True), keep)
     return _show(report, answers)
 
 

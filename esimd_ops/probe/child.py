@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 from esimd_ops.trials.child import Step, serve
 from schema_patch.model import ToolError
 
-from .task import Answer, Task
+from .question import Answer, Question
 
 if TYPE_CHECKING:
     from .subjects import Subject
 
 
-def work(task: Task, tell: Callable[[Answer | Step], None]) -> None:
-    tell(Step(task.op, "loading"))
-    subject = _subject(task)
+def work(question: Question, tell: Callable[[Answer | Step], None]) -> None:
+    tell(Step(question.op, "loading"))
+    subject = _subject(question)
     if isinstance(subject, str):
         tell(Answer(failed=subject))
         return
-    tell(Step(task.op, ""))
-    tell(_answer(task, subject))
+    tell(Step(question.op, ""))
+    tell(_answer(question, subject))
 
 
-def _subject(task: Task) -> Subject | str:
+def _subject(question: Question) -> Subject | str:
     """The operator, or why it cannot be probed."""
     from esimd_ops.trials.given import described
     from esimd_ops.trials.libraries import load
@@ -32,18 +32,18 @@ def _subject(task: Task) -> Subject | str:
 
     from . import subjects
 
-    libraries = tuple(library for library in task.libraries if library != task.samples)
+    libraries = tuple(library for library in question.libraries if library != question.samples)
     try:
-        if libraries or not task.samples:  # a samples file may register its operators itself
-            load(Request(namespace=task.namespace, device="cpu", libraries=libraries))
-        if task.samples:
-            described(task.samples)
-        return subjects.find(task.namespace, task.op, task.samples)
+        if libraries or not question.samples:  # a samples file may register its operators itself
+            load(Request(namespace=question.namespace, device="cpu", libraries=libraries))
+        if question.samples:
+            described(question.samples)
+        return subjects.find(question.namespace, question.op, question.samples)
     except (ImportError, OSError, ToolError) as error:
         return str(error)
 
 
-def _answer(task: Task, subject: Subject) -> Answer:
+def _answer(question: Question, subject: Subject) -> Answer:
     import torch
 
     from . import subjects
@@ -55,11 +55,11 @@ def _answer(task: Task, subject: Subject) -> Answer:
         return Answer(failed="nothing to compare: it returns nothing, and WRITES names nothing that its sample passes")
     no_fake = stand_in(calls[0])
     names: tuple[str, ...] = (subject.op.name(),)
-    if task.guard:
-        names += subjects.guard(task.namespace, task.op, subject)
-    seen = try_out(calls[0], calls[1] if len(calls) > 1 else None, names, task.device)
-    return Answer(subject.schema, tuple(seen), no_fake=no_fake and not task.guard)
+    if question.guard:
+        names += subjects.guard(question.namespace, question.op, subject)
+    seen = try_out(calls[0], calls[1] if len(calls) > 1 else None, names, question.device)
+    return Answer(subject.schema, tuple(seen), no_fake=no_fake and not question.guard)
 
 
 if __name__ == "__main__":
-    serve(Task, work)
+    serve(Question, work)

@@ -8,7 +8,7 @@ from pathlib import Path
 from esimd_ops.trials import child
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
-from .task import Answer, Task
+from .question import Answer, Question
 
 PROGRAM = child.Program[Answer](
     "esimd_ops.probe.child",
@@ -23,33 +23,33 @@ PROGRAM = child.Program[Answer](
 
 
 def probe(
-    tasks: Iterable[Task], step: Callable[[str], None] = lambda _: None, keep: str | None = None
+    questions: Iterable[Question], step: Callable[[str], None] = lambda _: None, keep: str | None = None
 ) -> tuple[Report, dict[str, Answer]]:
     """The report, and what was seen of each operator. `keep`: a directory for the graphs that are wrong."""
     checked: list[Checked] = []
     findings: list[Finding] = []
     errors: list[ToolError] = []
     answers: dict[str, Answer] = {}
-    for task in tasks:
-        place = Location(f"torch.ops.{task.namespace}")
-        step(task.op)
+    for question in questions:
+        place = Location(f"torch.ops.{question.namespace}")
+        step(question.op)
         told: list[Answer] = []
-        ended = child.once(PROGRAM, task, told.append)
+        ended = child.once(PROGRAM, question, told.append)
         answer = told[0] if told else Answer()
         if ended and ended.traceback:
-            errors.append(ToolError(f"{task.op}: the probing process failed:\n{ended.traceback}", place))
+            errors.append(ToolError(f"{question.op}: the probing process failed:\n{ended.traceback}", place))
         elif ended:
-            findings.append(Finding("PB104", place, task.op, str(ended)))
-            checked.append(Checked(task.op, place, "", Verdict.WRONG, str(ended)))
+            findings.append(Finding("PB104", place, question.op, str(ended)))
+            checked.append(Checked(question.op, place, "", Verdict.WRONG, str(ended)))
         elif answer.failed:
-            errors.append(ToolError(f"{task.op}: {answer.failed}", place))
+            errors.append(ToolError(f"{question.op}: {answer.failed}", place))
         else:
-            answers[task.op] = answer
-            found = list(_findings(task.op, place, answer))
+            answers[question.op] = answer
+            found = list(_findings(question.op, place, answer))
             findings += found
-            checked.append(Checked(task.op, place, answer.schema, _verdict(found), _summary(answer)))
+            checked.append(Checked(question.op, place, answer.schema, _verdict(found), _summary(answer)))
             if keep:
-                _keep(Path(keep), task.op, answer)
+                _keep(Path(keep), question.op, answer)
     return Report(tuple(checked), tuple(findings), tuple(errors)), answers
 
 

@@ -14,7 +14,7 @@ from schema_patch.model import Effect
 
 from . import graphs, programs, replay
 from .programs import ProbedCall, Program, results, with_tensors
-from .task import Seen
+from .question import Seen
 
 # One compilation takes seconds; these are where buffers are reused and reads are moved.
 INDUCTOR = ("buffer read", "both read", "two calls", "result kept")

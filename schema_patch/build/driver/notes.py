@@ -25,7 +25,7 @@ class Notes(msgspec.Struct, frozen=True):
     slm_size: int
     barrier_count: int
     group_items: int | None
-    launched_local: bool
+    launched_local: bool = False
 
 
 def read(text: str, where: str) -> dict[str, Notes]:

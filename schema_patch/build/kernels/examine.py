@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from schema_patch.build.driver import disassembly, notes, objects, offline, processes
 from schema_patch.build.driver.notes import Notes
 from schema_patch.elf import targets
@@ -170,13 +172,6 @@ def _kernel(
         target=targets.title(task.ip),
         where=task.image.where,
         compiled=task.image.spirv,
-        simd_size=facts.simd_size,
-        grf_count=facts.grf_count,
-        spill_size=facts.spill_size,
-        private_size=facts.private_size,
-        slm_size=facts.slm_size,
-        barrier_count=facts.barrier_count,
-        group_items=facts.group_items,
         instructions=dict(listing.instructions),
         loops=listing.loops,
         accesses=listing.accesses,
@@ -184,6 +179,7 @@ def _kernel(
         divisions=divisions,
         line=places.first,
         resident=dict(_resident(task.ip, facts)),
+        **msgspec.structs.asdict(facts),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from schema_patch.build.driver.notes import Notes
+
 KINDS = ("send", "dpas", "math", "int64", "move", "arithmetic", "control", "sync")
 
 
@@ -57,8 +59,8 @@ class Resident(msgspec.Struct, frozen=True):
     exact: bool
 
 
-class Kernel(msgspec.Struct, frozen=True):
-    """A kernel as compiled for one device. Sizes in bytes: of a thread, local memory of a group.
+class Kernel(Notes, frozen=True, kw_only=True):
+    """A kernel as compiled for one device, and the compiler's notes of it.
 
     None: not told by what there was to read. `compiled`: from SPIR-V, here; else as found in the library.
     """
@@ -68,13 +70,6 @@ class Kernel(msgspec.Struct, frozen=True):
     target: str
     where: str
     compiled: bool
-    simd_size: int
-    grf_count: int
-    spill_size: int
-    private_size: int
-    slm_size: int
-    barrier_count: int
-    group_items: int | None
     instructions: dict[str, int]
     loops: tuple[Loop, ...]
     accesses: tuple[Access, ...]

@@ -20,7 +20,7 @@ class Seen(msgspec.Struct, frozen=True):
         return self.outcome not in ("right", "refused", "not comparable")
 
 
-class Task(msgspec.Struct, frozen=True):
+class Question(msgspec.Struct, frozen=True):
     """What to probe. samples: a Python file with SAMPLES (operator -> arguments, a second set for replay optional) and
     WRITES (operator -> names), RETURNS (operator -> what it returns), for operators that the table does not know."""
 

@@ -228,8 +228,9 @@ class Follower:
 
     def _jumped_out(self, frame: Frame, now: Step, where: Value) -> bool:
         """A jump to a function of others, which returns for this one; or to where nobody knows."""
-        if self.registers.general[RSP] != frame.top:
-            self.lost.append(now.address)
+        top = self.registers.general[RSP]
+        if top != frame.top and not (top is None and isinstance(where, int) and self.name(where)):
+            self.lost.append(now.address)  # where the stack is not known, as behind a catch, an import may return for it
             return False
         to, behind = self.jumped
         site = behind if 0 <= now.address - to <= STUB else now.next

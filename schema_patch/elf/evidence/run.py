@@ -230,7 +230,7 @@ class Follower:
         """A jump to a function of others, which returns for this one; or to where nobody knows."""
         top = self.registers.general[RSP]
         if top != frame.top and not (top is None and isinstance(where, int) and self.name(where)):
-            self.lost.append(now.address)  # where the stack is not known, as behind a catch, an import may return for it
+            self.lost.append(now.address)  # an import may return where the stack is not known, as behind a catch
             return False
         to, behind = self.jumped
         site = behind if 0 <= now.address - to <= STUB else now.next

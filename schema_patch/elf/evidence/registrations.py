@@ -21,8 +21,8 @@ from .image import Image
 from .imports import Imports, Record, Text
 from .instructions import CALL, END
 from .machine import IMAGE, Memory
-from .program import Program
-from .run import STUB, Follower, Limit, never_returns
+from .program import Program, Unknown
+from .run import STUB, Follower, never_returns
 from .traced import NOWHERE
 from .users import Users
 
@@ -159,8 +159,8 @@ class _Search:
         why = ""
         try:
             follower.call(IMAGE + entry)
-        except Limit as limit:
-            why = str(limit)
+        except Unknown as error:
+            why = str(error)
         if follower.lost:
             why = f"a jump to where nobody knows at {follower.lost[0] - IMAGE:#x}"
         if follower.cut & imported.entries:
@@ -259,9 +259,8 @@ def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[R
 @without_collector()
 def _searched(image: Image) -> tuple[_Search, list[Registration]]:
     functions = Functions(image.data, image.layout)
-    program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
+    program = Program(image, functions, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
     search = _Search(image.data, image.layout, image, functions, program)
-    program.catches = lambda: (IMAGE + site for site in search.sites(("__cxa_begin_catch",))[0][0])
     (opens, defines), search.loading = search.sites(OPENS, DEFINES)
     search.follow(opens)
     search.follow(defines, search.loading)

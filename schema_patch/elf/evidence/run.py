@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from .conditions import holds
 from .instructions import BRANCH, CALL, JUMP, PLAIN, RETURN, Step
 from .machine import FOREIGN, HEAP, IMAGE, RBP, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
-from .program import Program
+from .program import Program, Unknown
 
 STEPS = 3_000_000  # instructions followed from one function on
 DEEPEST = 48  # calls within calls, and undecided branches within those
@@ -26,7 +26,7 @@ GIVEN = (7, 6, 2, 1, 8, 9)  # registers that hold arguments
 SCRATCH = (1, 2, 6, 7, 8, 9, 10, 11)
 
 
-class Limit(Exception):
+class Limit(Unknown):
     """There is more code to follow than is followed."""
 
 

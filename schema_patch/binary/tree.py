@@ -81,6 +81,7 @@ def _library(
     if os.path.isdir(root) and not file.real.is_relative_to(os.path.realpath(root)):
         raise ToolError("the symbolic link leads out of the tree: name its file to have it changed", facts.path)
     proof.refuse_signed(file)
+    records.refuse_unfollowed(file.real, root, facts.path)
     return plan.library(file, facts, rows, table, ops, make)
 
 
@@ -93,19 +94,23 @@ def file_plan(planned: plan.LibraryPlan, *, loads: bool) -> FilePlan:
 
 def write(planned: InstalledPlan, root: str, done: list[FilePlan]) -> list[ToolError]:
     """Writes the libraries of a plan as sources are, and what RECORD states of them; also what a killed run left."""
-    return tree.write(planned, root, done, lambda book: _settle(book, planned.libraries))
+    return tree.write(planned, root, done, lambda book: _settle(book, root, planned.libraries))
 
 
 def revert(root: str) -> tuple[list[str], list[ToolError]]:
     """Takes back what the journal holds for this path, and what RECORD states of it. Raises ToolError."""
-    return tree.revert(root, lambda book: _settle(book, {(book.root / entry.path).resolve() for entry in book.entries}))
+
+    def settle(book: journal.Journal) -> None:
+        _settle(book, root, {(book.root / entry.path).resolve() for entry in book.entries})
+
+    return tree.revert(root, settle)
 
 
-def _settle(book: journal.Journal, libraries: Iterable[Path]) -> None:
+def _settle(book: journal.Journal, root: str, libraries: Iterable[Path]) -> None:
     for library in sorted(libraries):
         earlier = book.digests(library)
         if earlier and library.is_file():
-            records.follow(library, earlier)
+            records.follow(library, root, earlier)
 
 
 def _other_names(planned: Iterable[FilePlan]) -> Iterator[str]:

@@ -24,7 +24,6 @@ from .plan import Make
 from .tree import InstalledPlan, Progress, file_plan
 
 LABEL = "schemas"
-SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 # Among the headers: what a description says of versions is left alone.
 VERSION = re.compile(rb"(\A(?:[^\r\n].*\n)*?Version:[ \t]*)(\S+)", re.IGNORECASE)
 NAME = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(?P<rest>(-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl)")  # PEP 427
@@ -82,7 +81,7 @@ def write(planned: InstalledPlan, path: str, out: str) -> Path:
 
 def _copied(archive: zipfile.ZipFile, new: Mapping[str, bytes], path: str, folder: Path, out: Path) -> Path:
     names = archive.namelist()
-    signed = [name for name in names if name.endswith(SIGNATURES)]
+    signed = [name for name in names if name.endswith(records.SIGNATURES)]
     info = next((name.split("/")[0] for name in names if re.fullmatch(r"[^/]+\.dist-info/RECORD", name)), "")
     match = DIST_INFO.fullmatch(info)
     if signed or not match:

@@ -56,6 +56,21 @@ def references(data: Bytes, part: Part, places: Collection[int]) -> Iterator[tup
         release(data, first, first + len(code))
 
 
+def branches(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Jumps to some addresses that `direct` does not look for: conditional ones, and those over a short distance."""
+    for site, target in references(data, part, targets):
+        at = site - part.address + part.start
+        if at - 6 >= part.start and data[at - 6] == 0x0F and 0x80 <= data[at - 5] < 0x90:
+            yield site, target
+    for target in targets:
+        for site in range(max(target - 127, part.address + 2), target + 129):
+            at = site - part.address + part.start
+            short = data[at - 2 : at]
+            jumps = len(short) == 2 and at <= part.end and (short[0] == 0xEB or 0x70 <= short[0] < 0x80)
+            if jumps and site + int.from_bytes(short[1:], "little", signed=True) == target:
+                yield site, target
+
+
 def direct(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[int, int]]:
     """Direct calls of and jumps to some addresses: where the instruction ends, and where it leads."""
     distance = struct.Struct("<i").unpack_from
@@ -66,9 +81,10 @@ def direct(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[
             half for target in targets for half in range(target - base - 5 - CHUNK >> 16, (target - base - 5 >> 16) + 1)
         }
         pattern = b"|".join(re.escape(struct.pack("<h", half)) for half in sorted(near) if -1 << 15 <= half < 1 << 15)
-        for match in re.finditer(b"[\xe8\xe9](?=..(?:" + pattern + b"))", code, re.DOTALL) if pattern else ():
-            at = match.start()
-            to = base + at + 5 + distance(code, at + 1)[0]
-            if to in targets:
-                yield base + at + 5, to
+        for opcode in (b"\xe8", b"\xe9") if pattern else ():  # each alone, since bytes that are given are found fast
+            for match in re.finditer(opcode + b"(?=..(?:" + pattern + b"))", code, re.DOTALL):
+                at = match.start()
+                to = base + at + 5 + distance(code, at + 1)[0]
+                if to in targets:
+                    yield base + at + 5, to
         release(data, first, first + len(code))

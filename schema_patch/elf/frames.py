@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from typing import NamedTuple
 
+from . import exceptions
+from .exceptions import Reader
 from .layout import Bytes, Layout
 
 SORTED = (1, 0x1B, 0x03, 0x3B)  # version, and the encodings that every linker writes: pcrel, udata4, table relative
@@ -22,6 +25,7 @@ class Functions:
     def __init__(self, data: Bytes, layout: Layout) -> None:
         self.data, self.layout = data, layout
         self.count, self.table, self.address = 0, 0, 0
+        self._commons: dict[int, _Common] = {}
         part = layout.frames
         if part and part.end - part.start >= 12 and tuple(data[part.start : part.start + 4]) == SORTED:
             (count,) = struct.unpack_from("<I", data, part.start + 8)
@@ -43,25 +47,52 @@ class Functions:
 
     def _size(self, record: int) -> int:
         """The bytes of code that a record of .eh_frame is about."""
-        head = self.layout.constant(self.data, record, 8)
-        if len(head) != 8:
-            return 0
-        length, back = struct.unpack("<II", head)
-        if not length or length == 0xFFFFFFFF or not back:
-            return 0
-        width = SIZES.get(self._encoding(record + 4 - back) & 15, 0)
+        told = self._common(record)
+        width = SIZES.get(told.addresses & 15, 0) if told else 0
         size = self.layout.constant(self.data, record + 8 + width, width)
         return int.from_bytes(size, "little") if width and len(size) == width else 0
 
-    def _encoding(self, record: int) -> int:
-        """How a common record says that addresses are written: the R of its augmentation."""
+    def landings(self, address: int) -> tuple[int, ...] | None:
+        """Where the function that an address is in goes on with an exception that it catches; None where that cannot be
+        read. What only destroys and throws on is no catch."""
+        index = bisect_right(_Starts(self), address) - 1
+        if index < 0:
+            return ()
+        start, record = (self.address + number for number in self._row(index))
+        told = self._common(record)
+        if told is None or told.tables == OMITTED:
+            return ()
+        try:
+            read = Reader(self.data, self.layout, record + 8 + 2 * SIZES[told.addresses & 15])
+            read.number()  # how long what follows is
+            table = read.pointer(told.tables)
+            return tuple(exceptions.caught(Reader(self.data, self.layout, table), start)) if table else ()
+        except (KeyError, IndexError):
+            return None
+
+    def _common(self, record: int) -> _Common | None:
+        """What a record's common one says; None for what is none."""
+        head = self.layout.constant(self.data, record, 8)
+        if len(head) != 8:
+            return None
+        length, back = struct.unpack("<II", head)
+        if not length or length == 0xFFFFFFFF or not back:
+            return None
+        at = record + 4 - back
+        if at not in self._commons:
+            self._commons[at] = self._told(at)
+        return self._commons[at]
+
+    def _told(self, record: int) -> _Common:
+        """What the augmentation of a common record says."""
         head = self.layout.constant(self.data, record, 64) or self.layout.constant(self.data, record, 24)
+        addresses, tables = 0, OMITTED
         if len(head) < 12 or head[8] not in (1, 3):
-            return 0
+            return _Common(addresses, tables)
         end = head.find(b"\0", 9)
         augmentation, at = head[9:end], end + 1
         if end < 0 or not augmentation.startswith(b"z"):
-            return 0
+            return _Common(addresses, tables)
         for _ in range(2):  # two numbers whose last byte has no upper bit
             while at < len(head) and head[at] & 0x80:
                 at += 1
@@ -69,14 +100,20 @@ class Functions:
         at += 2  # the register of return addresses, and the size of what follows
         for letter in augmentation[1:].decode("latin-1"):
             if at >= len(head):
-                return 0
+                break
             if letter == "R":
-                return head[at]
-            if letter == "P":
-                at += 1 + SIZES.get(head[at] & 15, 0)
+                addresses = head[at]
             elif letter == "L":
-                at += 1
-        return 0
+                tables = head[at]
+            at += {"P": 1 + SIZES.get(head[at] & 15, 0), "R": 1, "L": 1}.get(letter, 0)
+        return _Common(addresses, tables)
+
+
+class _Common(NamedTuple):
+    """How a common record says that addresses, and tables of exceptions, are written."""
+
+    addresses: int
+    tables: int
 
 
 class _Starts:

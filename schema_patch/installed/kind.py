@@ -22,7 +22,7 @@ def is_installed(path: str) -> bool:
     if os.path.isfile(path):
         return os.access(path, os.R_OK) and magic(path) in (MAGIC, ZIP)
     real = Path(os.path.realpath(path))
-    if not SITES.isdisjoint(real.parts) or next(real.glob("*.dist-info"), None):
+    if not SITES.isdisjoint((*real.parts, *Path(os.path.abspath(path)).parts)) or next(real.glob("*.dist-info"), None):
         return real.is_dir()
     if any(files.has_suffix(name) for _, _, names in files.walk(path) for name in names):
         return False

@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import IO
 
 from schema_patch.model import ToolError
 from schema_patch.text import files
 
-from . import pth
+from . import pth, records
 from .kind import MAGIC, MAYBE_SHARED, SHARED, ZIP, magic
 
 TEXT = re.compile(rb"[\t\n\r -~]{4,}")
@@ -74,7 +75,7 @@ class Contents:
 
     `unfollowed`: where Python would look and this did not. `names`: of all files that a loader may find there, also
     links to them. `scripts`: the Python files, read when called. `installed`: torch is installed here, so that the
-    runtime that it is built for must be here too.
+    runtime that it is built for must be here too. `resigned`: lists of files that are not what was signed.
     """
 
     libraries: list[Library] = field(default_factory=list)
@@ -84,6 +85,7 @@ class Contents:
     names: set[str] = field(default_factory=set)
     scripts: dict[str, Callable[[], bytes]] = field(default_factory=dict)
     installed: bool = False
+    resigned: list[str] = field(default_factory=list)
 
 
 def find(path: str) -> Contents:
@@ -138,7 +140,7 @@ def _walk(root: str) -> Contents:
         for folder, subfolders, names in _folders(start, walked, found):
             for name in subfolders:
                 if name.endswith(".dist-info"):
-                    owners.update(_record(folder, name, found.errors))
+                    owners.update(_record(folder, name, found))
                     found.installed |= is_torch(name)
             wanted = (name for name in names if MAYBE_SHARED.search(name) or name.endswith((".whl", ".egg")))
             candidates |= {os.path.join(folder, name): start for name in wanted}
@@ -152,6 +154,7 @@ def _walk(root: str) -> Contents:
                     candidates |= {path: os.path.dirname(path) for path in more if os.path.isfile(path)}
                     found.unfollowed += [(os.path.join(folder, name), why) for why in unread]
     found.names = {os.path.basename(path) for path in (*candidates, *owners) if os.path.exists(path)}
+    owners = {os.path.realpath(path): owned for path, owned in owners.items()} | owners
     roots = list(dict.fromkeys((*pending, *candidates.values())))
     seen: set[str] = set()
     for path in sorted(candidates, key=lambda path: (os.path.islink(path), path)):  # a link after its file
@@ -161,7 +164,7 @@ def _walk(root: str) -> Contents:
         seen.add(real)
         before = len(found.libraries)
         try:
-            owner, digest = owners.get(os.path.normpath(path), (None, ""))
+            owner, digest = owners.get(os.path.normpath(path)) or owners.get(real) or (None, "")
             _take(path, owner, digest, candidates[path], found)
             found.libraries[before:] = [
                 replace(one, root=roots.index(candidates[path])) for one in found.libraries[before:]
@@ -226,16 +229,17 @@ def _owner(dist_info: str) -> Owner | None:
     return Owner(re.sub(r"[-_.]+", "-", match["name"]).lower(), match["version"]) if match else None
 
 
-def _record(site: str, dist_info: str, errors: list[ToolError]) -> Iterator[tuple[str, tuple[Owner, str]]]:
+def _record(site: str, dist_info: str, found: Found) -> Iterator[tuple[str, tuple[Owner, str]]]:
     """The libraries that a RECORD on disk names, by path. Without a RECORD nobody owns them."""
     record = os.path.join(site, dist_info, "RECORD")
     if not os.path.isfile(record):
         return
     try:
+        found.resigned += [record] if records.signed_otherwise(Path(record)) else []
         with open(record, newline="", encoding="utf-8", errors="surrogateescape") as file:
             yield from owned(site, dist_info, file)
     except (OSError, csv.Error) as error:
-        errors.append(ToolError(f"expected the list of an installed distribution's files, found {error}", record))
+        found.errors.append(ToolError(f"expected the list of an installed distribution's files, found {error}", record))
 
 
 def owned(site: str, dist_info: str, record: Iterable[str]) -> Iterator[tuple[str, tuple[Owner, str]]]:

@@ -9,13 +9,19 @@ import base64
 import csv
 import hashlib
 import io
+import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
-from schema_patch.model import Edit, Span
+from schema_patch.model import Edit, Span, ToolError
 from schema_patch.text import edits, files
+
+from .kind import MAYBE_SHARED
+
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")  # beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,40 +42,77 @@ def _stated(found: bytes) -> str:
     return f"sha256={base64.urlsafe_b64encode(found).decode().rstrip('=')}"
 
 
-def of(library: Path) -> Row | None:
-    """The row of an installed file, in the RECORD of the distribution that it belongs to."""
-    for site in library.parents:
-        for record in sorted(site.glob("*.dist-info/RECORD")):
-            row = _row(record, os.path.relpath(library, site))
-            if row:
-                return row
-    return None
+def signed_otherwise(record: Path) -> bool:
+    """Whether a RECORD.jws beside a RECORD states another hash of it (PEP 427). The signature itself is not checked."""
+    try:
+        payload = json.loads((record.parent / SIGNATURES[0]).read_bytes())["payload"]
+        stated = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["hash"]
+        return bool(stated != digest(record.read_bytes()))
+    except FileNotFoundError:
+        return False
+    except (ValueError, KeyError, TypeError):
+        return True
 
 
-def _row(record: Path, name: str) -> Row | None:
+def of(library: Path, near: str) -> list[Row]:
+    """The rows of an installed file, by whatever names, in the RECORDs of the distributions around it and around the
+    path that the user named: a package folder may be a link from elsewhere."""
+    sites = dict.fromkeys((*library.parents, *Path(os.path.abspath(near), "_").parents))
+    status = os.stat(library)
+    return [
+        row for site in sites for record in sorted(site.glob("*.dist-info/RECORD")) for row in _rows(record, status)
+    ]
+
+
+def _rows(record: Path, status: os.stat_result) -> Iterator[Row]:
     data = record.read_bytes()
-    start = 0
-    for line in data.splitlines(keepends=True):
-        if os.path.basename(name).encode() in line:
-            fields = next(csv.reader([line.decode("utf-8", "surrogateescape")]), [])
-            if len(fields) > 1 and os.path.normpath(fields[0]) == name and "=" in fields[1]:
-                at = start + line.index(fields[1].encode(), len(fields[0].encode()))
-                return Row(record, Span(at, at + len(fields[1])), fields[1])
-        start += len(line)
-    return None
+    lines = data.splitlines(keepends=True) if b".so" in data else []
+    ends = list(accumulate(map(len, lines), initial=0))
+    reader = csv.reader(line.decode("utf-8", "surrogateescape") for line in lines)
+    done = 0
+    try:
+        for fields in reader:  # of several lines, where a name has such
+            first, done = done, reader.line_num
+            if len(fields) > 1 and "=" in fields[1] and _is(record.parent.parent, fields[0], status):
+                name = fields[0].encode("utf-8", "surrogateescape")
+                at = data.index(fields[1].encode(), ends[first] + len(name))
+                yield Row(record, Span(at, at + len(fields[1])), fields[1])
+    except csv.Error as error:
+        raise ToolError(
+            f"expected the list of an installed distribution's files, found {error}", str(record)
+        ) from error
 
 
-def follow(library: Path, earlier: Collection[str]) -> None:
-    """States the hash of a file as it is now, where its RECORD states an earlier one; those in hexadecimal digits."""
-    row = of(library)
-    if row:
+def _is(site: Path, name: str, status: os.stat_result) -> bool:
+    """Whether a name in a RECORD is one of the library with this status."""
+    try:
+        return bool(MAYBE_SHARED.search(name)) and os.path.samestat(os.stat(os.path.join(site, name)), status)
+    except (OSError, ValueError):
+        return False
+
+
+def refuse_unfollowed(library: Path, near: str, where: str) -> None:
+    """Raises ToolError where a RECORD could not state the hash of new bytes: it is signed, or states another kind."""
+    for row in of(library, near):
+        signed = [name for name in SIGNATURES if (row.record.parent / name).exists()]
+        if signed:
+            raise ToolError(
+                f"the list of its distribution is signed ({row.record.parent / signed[0]}): left as it is", where
+            )
+        if not row.stated.startswith("sha256="):
+            raise ToolError(
+                f"expected its SHA-256 in {row.record}, found {row.stated.partition('=')[0]}: left as it is", where
+            )
+
+
+def follow(library: Path, near: str, earlier: Collection[str]) -> None:
+    """States the hash of a file as it is now, where RECORDs state an earlier one; those in hexadecimal digits."""
+    known, new = {_stated(bytes.fromhex(one)) for one in earlier}, digest(library.read_bytes())
+    for row in of(library, near):
         files.sweep(row.record)
-    if row is None or row.stated not in {_stated(bytes.fromhex(one)) for one in earlier}:
-        return
-    new = digest(library.read_bytes())
-    if new != row.stated:
-        record = files.load(str(row.record))
-        files.Replacing().replace(record, edits.apply(record.data, [Edit(row.span, new.encode())]))
+        if row.stated in known and row.stated != new:
+            record = files.load(str(row.record))
+            files.Replacing().replace(record, edits.apply(record.data, [Edit(row.span, new.encode())]))
 
 
 def written(files: Mapping[str, tuple[str, int]], record: str) -> bytes:

@@ -28,6 +28,7 @@ from . import environment, judge
 
 Progress = Callable[[str], None]
 Expect = Callable[[int], None]
+RESIGNED = "expected the list of files whose hash RECORD.jws states, found another: changed since it was signed"
 STDIN, NAME_OF_STDIN = "-", "standard input"
 
 
@@ -145,6 +146,7 @@ def _read(found: Contents, gathered: Gathered, work: _Work) -> None:
     gathered.unfollowed += found.unfollowed
     for what, why in (*found.skipped, *found.unfollowed):
         gathered.skip(what, why)
+    gathered.findings += [Finding("SP213", Location(path), "", RESIGNED, Severity.WARNING) for path in found.resigned]
     placed: list[Placed] = []
     done = found.facts if isinstance(found, archives.Archive) else {}
     known = {library.facts.path for library in gathered.libraries}

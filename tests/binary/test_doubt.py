@@ -69,3 +69,20 @@ def test_what_may_be_otherwise_when_it_runs_is_never_called_right(
         assert main.main_verify([str(path)]) in (1, 2), path.name
         told = capsys.readouterr()
         assert "esimd_gemv_fp16" in told.out or "could not verify all operators" in told.err, path.name
+
+
+def test_a_realigned_frame_with_a_catch_is_followed_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (
+        '#include <stdexcept>\n__attribute__((noinline)) static void fill(char* p) { asm volatile("" :: "r"(p) : "memory"); }\n'
+        'struct Late { ~Late(); }; __attribute__((noinline)) Late::~Late() { puts("late"); }\n'
+    )
+    code = (
+        stable.source([RIGHT], before)
+        + "static Late late;  // torch's registration is left by a jump to __cxa_atexit\n"
+    )
+    catching = 'alignas(64) char room[64]; fill(room); try { std::stoi(room); } catch (std::exception&) { puts("x"); }'
+    code = code.replace("Init() { Handle l;", f"__attribute__((always_inline)) Init() {{ Handle l; {catching}")
+    library = stable.build(tmp_path / "lib.so", code, "g++", "-O2", "-mavx2", "-mforce-drap")
+    assert main.main_verify(["--require", "esimd_gemv_fp16", str(library)]) == 0, capsys.readouterr().err

@@ -90,6 +90,88 @@ def test_a_site_packages_folder_there_and_back(site: Path, capsys: pytest.Captur
     assert file.stat().st_mtime == OLD
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to somebody else")
+def test_a_file_stays_whose_it_was(site: Path) -> None:
+    file, record = site / "custom/_C.so", site / f"{NAME}-1.0.dist-info/RECORD"
+    os.chown(file, 12345, 23456)
+    os.chown(record, 34567, 45678)
+    file.chmod(0o4751)  # set-user-ID is lost with a change of owner, unless set again
+    record.chmod(0o640)
+    os.utime(file, ns=(OLD * 10**9 + 7, OLD * 10**9 + 123))
+    for command in ("apply", "revert"):
+        before = file.read_bytes(), record.read_bytes()
+        assert main.main([command, str(site)]) == 0
+        assert before[0] != file.read_bytes()
+        assert before[1] != record.read_bytes()
+        found, listed = file.stat(), record.stat()
+        assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (12345, 23456, 0o4751)
+        assert (found.st_mtime_ns, found.st_size) == (OLD * 10**9 + 123, len(before[0]))
+        assert (listed.st_uid, listed.st_gid, listed.st_mode & 0o7777) == (34567, 45678, 0o640)
+
+
+def stated(site: Path) -> list[str]:
+    """What RECORD states of the library, in each row that names it."""
+    rows = csv.reader((site / f"{NAME}-1.0.dist-info/RECORD").read_bytes().decode().splitlines(keepends=True))
+    return [row[1] for row in rows if len(row) > 1 and ".so" in row[0]]
+
+
+@pytest.mark.parametrize("named", ["", "custom", "custom/_C.so"])
+@pytest.mark.parametrize("kind", ["a link out of the tree", "a link within it", "a file that is a link"])
+def test_the_record_of_what_is_a_link_follows(kind: str, named: str, site: Path, tmp_path: Path) -> None:
+    package, store = site / "custom", tmp_path / "store" if kind == "a link out of the tree" else site / "_store"
+    store.mkdir()
+    if kind == "a file that is a link":
+        (package / "_C.so").rename(store / "abc.so")
+        (package / "_C.so").symlink_to(store / "abc.so")
+    else:
+        package.rename(store / "custom")
+        package.symlink_to(store / "custom")
+    path, before = str(site / named), (package / "_C.so").read_bytes()
+    if (kind, named) in (("a link out of the tree", ""), ("a file that is a link", "custom")):
+        assert main.main(["apply", path]) == 2  # a tool that is given a tree does not write outside it
+        assert (package / "_C.so").read_bytes() == before
+        return
+    assert main.main(["apply", path]) == 0
+    new = (package / "_C.so").read_bytes()
+    assert new != before
+    assert stated(site) == [hashed(new)]
+    assert main.main_verify(["--format", "json", "--strict", str(site)]) == 1  # the guard is needed, and nothing else
+    assert main.main(["revert", path]) == 0
+    assert (package / "_C.so").read_bytes() == before
+    assert stated(site) == [hashed(before)]
+
+
+def test_forms_of_record(site: Path) -> None:
+    file, record = site / "custom/_C.so", site / f"{NAME}-1.0.dist-info/RECORD"
+    odd = site / 'custom/a "b",\nc.so'
+    shutil.copy(file, odd)
+    text, old = record.read_text().replace("\n", "\r\n"), hashed(file.read_bytes())
+    quoted_name = 'custom/a ""b"",\nc.so'
+    text = f'"{quoted_name}",{old},1\r\n./custom//_C.so,"{old}",\r\n{file},{old},7\r\n{text}custom/gone.so,{old},\r\n'
+    record.write_bytes(text.encode())
+    assert main.main(["apply", str(site)]) == 0
+    assert odd.read_bytes() == file.read_bytes()
+    new = hashed(file.read_bytes())
+    assert stated(site) == [*[new] * 4, old]  # what is not there is left
+    assert main.main(["revert", str(site)]) == 0
+    assert record.read_bytes() == text.encode()
+
+
+def test_a_record_that_could_not_follow_leaves_the_library(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = site / f"{NAME}-1.0.dist-info/RECORD"
+    text = record.read_text()
+    before = content(site)
+    record.write_text(text.replace("sha256=", "sha512="))
+    assert main.main(["apply", str(site)]) == 2
+    assert f"expected its SHA-256 in {record}, found sha512: left as it is" in capsys.readouterr().err
+    record.write_text(text)
+    (record.parent / "RECORD.jws").write_text("{}")
+    assert main.main(["apply", str(site)]) == 2
+    assert "the list of its distribution is signed" in capsys.readouterr().err
+    (record.parent / "RECORD.jws").unlink()
+    assert content(site) == before
+
+
 def test_ops_diff_json_and_a_package_folder(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = content(site)
     assert main.main(["apply", "--diff", str(site / "custom")]) == 0

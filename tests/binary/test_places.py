@@ -130,6 +130,67 @@ def test_what_others_use_is_refused_by_name(kind: str, tmp_path: Path, capsys: p
     assert library.read_bytes() != before
 
 
+# Ways in which other code comes to a text though all that names it was followed: what stands before, the word of C++ that
+# is registered, and how the refusal names who it is.
+SHARED = {
+    "the callers of a function": (
+        "__attribute__((noinline)) static const char* text1() { return TEXT; } SHOWN const char* docs1() { return text1(); }",
+        "text1()", "also used by the code at",
+    ),
+    "the callers of its callers": (
+        '__attribute__((noinline)) static const char* text2() { return TEXT; } __attribute__((noinline)) static const char* more2() { asm volatile(""); return text2(); } '
+        "SHOWN const char* docs2() { return more2(); }",
+        "more2()", "also used by the code at",
+    ),
+    "who calls an exported function": (
+        "SHOWN const char* text3() { return TEXT; }", "text3()", ("also used by the exported name text3", "also used by the code at"),
+    ),
+    "a table with a function that gives it": (
+        "__attribute__((noinline)) static const char* text4() { return TEXT; } typedef const char* (*F4)(); extern const F4 table4[]; const F4 table4[] = {text4};",
+        "text4()", ("also used by a table of addresses", "also used by the code at"),
+    ),
+    "letters in the instructions of a function": (
+        "struct Local { char text[200]; }; __attribute__((noinline)) static Local text5() { Local l = {TEXT}; return l; } static char keep5[200]; "
+        "SHOWN const char* docs5() { Local l = text5(); memcpy(keep5, l.text, 200); return keep5; }",
+        "text5().text", "also used by the code at",
+    ),
+    "a pointer that is kept": (
+        "static const char* kept6; static const char* keep6(const char* s) { kept6 = s; return s; } SHOWN const char* docs6() { return kept6; }",
+        "keep6(TEXT)", "also used by what reads",
+    ),
+    "a row that is kept somewhere": (
+        "static const char* rows7[8]; static int many7; static const char* keep7(const char* s) { rows7[many7++] = s; return s; } SHOWN const char* docs7(int n) { return rows7[n]; }",
+        "keep7(TEXT)", "also used by what reads",
+    ),
+    "a table that both read": (
+        "static constexpr const char* const rows8[] = {\"x\", TEXT}; SHOWN const char* docs8(int n) { return rows8[n]; }", "rows8[1]", "also used by",
+    ),
+}  # fmt: skip
+NAMED = [name for name, entry in table.load().entries.items() if entry.returns != "nothing" and len(entry.writes) == 1]
+
+
+@pytest.mark.parametrize(("compiler", "level"), [("g++", "-O0"), ("g++", "-O2"), ("clang++", "-O2")])
+def test_what_others_come_to_another_way_is_refused_too(
+    compiler: str, level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, befores, words = {}, [], []
+    for name, (before, word, _) in zip(NAMED, SHARED.values(), strict=False):
+        texts[name] = f"{name}({', '.join(f'Tensor {one}' for one in table.load().entries[name].arguments)}) -> Tensor"
+        befores.append(before.replace("TEXT", json.dumps(texts[name])))
+        words.append(word.replace("TEXT", json.dumps(texts[name])))
+    library = stable.build(
+        tmp_path / "lib.so", stable.source([*words, *quoted("add")], "\n".join(befores)), compiler, level
+    )
+    assert main.main(["apply", str(library)]) == 2
+    told = capsys.readouterr().err
+    for name, (kind, (_, _, who)) in zip(texts, SHARED.items(), strict=True):
+        line = next((line for line in told.splitlines() if f": error: {name}: left as it is" in line), "")
+        assert any(one in line for one in ((who,) if isinstance(who, str) else who)), (kind, line)
+    found = {found.schema.op: found.text for found in reader.read(library).schemas}
+    assert {name: found[name] for name in texts} == texts
+    assert "!" in found["esimd_norm_add_norm"]
+
+
 def test_a_shared_tail_that_need_not_change_is_kept(tmp_path: Path) -> None:
     text = "esimd_gemv_fp16_gelu_mul(Tensor input, Tensor weight, Tensor output) -> ()"
     more = 'SHOWN const char* tail() { return "Tensor output) -> ()"; } SHOWN const char* end() { return " -> ()"; }'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,32 @@ def test_an_installed_environment(tmp_path: Path) -> None:
     changed[-1] ^= 1
     path.write_bytes(changed)
     assert [f.code for f in survey.survey([str(tmp_path)]).findings] == ["SP201", "SP213", "SP206", "SP207", "SP208"]
+
+    # the same where the package is a link, into the tree or out of it
+    store = tmp_path / "a"  # which is walked first
+    path.parent.rename(store)
+    path.parent.symlink_to(store)
+    report = survey.survey([str(tmp_path)])
+    assert "SP213" in {f.code for f in report.findings}
+    assert "mine 1.0" in {row["owner"] for row in report.facts["libraries"]}  # type: ignore[attr-defined]
+
+
+def test_a_list_of_files_that_is_not_what_was_signed(tmp_path: Path) -> None:
+    path = build(tmp_path / "mine", [VOID])
+    info = tmp_path / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "RECORD").write_text(f"mine/{path.name},,\n")
+
+    def jws(hashed: str) -> str:
+        return json.dumps({"recipients": [], "payload": base64.urlsafe_b64encode(hashed.encode()).decode().rstrip("=")})
+
+    digest = base64.urlsafe_b64encode(hashlib.sha256((info / "RECORD").read_bytes()).digest()).decode().rstrip("=")
+    for text, wrong in (
+        (jws(json.dumps({"hash": f"sha256={digest}"})), False),
+        (jws(json.dumps({"hash": f"sha256={digest[::-1]}"})), True),
+        (jws("no JSON"), True),
+        ("[]", True),
+        ("", True),
+    ):
+        (info / "RECORD.jws").write_text(text)
+        assert ("SP213" in {f.code for f in survey.survey([str(tmp_path)]).findings}) == wrong

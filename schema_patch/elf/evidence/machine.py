@@ -103,6 +103,7 @@ class Memory:
         self.words: dict[int, Word] = {}
         self.constant = constant
         self.logs: list[Log] = [{}]
+        self.writes: list[tuple[int, Word]] | None = None  # into the library and the heap, if asked for
         self.blocks: dict[int, int] = {}
         self._escaped = {(IMAGE, HEAP)}
         self._reach: tuple[list[int], list[int]] | None = None
@@ -122,6 +123,8 @@ class Memory:
         log = self.logs[-1]
         if address not in log:
             log[address] = self.words.get(address, _MISSING)
+        if self.writes is not None and address < STACK:
+            self.writes.append((address, word))
         if word is None:
             self.words.pop(address, None)
         else:
@@ -168,6 +171,8 @@ class Memory:
                 self.forget_escaped()
             if isinstance(new, int):
                 self.escape(new)
+                if address is None and self.writes is not None:
+                    self.writes.append((IMAGE, new))  # it may be there
             return
         if IMAGE <= address < HEAP and isinstance(new, int):
             self.escape(new)

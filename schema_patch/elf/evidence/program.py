@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from functools import cached_property
+from collections.abc import Callable, Mapping
+
+from schema_patch.elf.frames import Functions
 
 from . import flow
 from .flow import ARGUMENTS, Graph
@@ -19,7 +20,12 @@ GIVEN = (
     (re.compile(r"^mem(set|cpy|move|cmp)$"), 1 << 7 | 1 << 6 | 1 << 2),
 )
 R11 = 1 << 11
+CATCHES = ("__cxa_begin_catch",)
 MOST = 4096  # entries of a table of jumps
+
+
+class Unknown(Exception):
+    """What is needed to follow code is not known."""
 
 
 class Program:
@@ -28,11 +34,11 @@ class Program:
     def __init__(
         self,
         image: Image,
-        bounds: Callable[[int], tuple[int, int] | None],
+        functions: Functions,
         registers: Callable[[str], bool],
         never_returns: Callable[[str], bool],
     ) -> None:
-        self.image, self.bounds, self.registers, self.never_returns = image, bounds, registers, never_returns
+        self.image, self.functions, self.registers, self.never_returns = image, functions, registers, never_returns
         self.step, self.name = image.step, image.name
         self._graphs: dict[int, Graph] = {}
         self._meetings: dict[int, dict[int, int]] = {}
@@ -41,7 +47,7 @@ class Program:
         self._leads: dict[int, bool] = {}
         self._touches: dict[int, bool] = {}
         self._resumed: dict[int, frozenset[int]] = {}
-        self.catches: Callable[[], Iterable[int]] = tuple
+        self.catches = bool(image.slots(CATCHES)) or bool(image.own(CATCHES))
 
     def graph(self, entry: int) -> Graph:
         if entry not in self._graphs:
@@ -59,10 +65,10 @@ class Program:
         return address in self._meetings[entry]
 
     def resumed(self, entry: int) -> frozenset[int]:
-        """Where a function goes on behind an exception that it caught, or meets a path that does."""
+        """Where a function goes on behind an exception that it caught, or meets a path that does. Raises Unknown."""
         if entry not in self._resumed:
-            caught = self._caught
-            after = self.graph(entry).after if caught else {}
+            after = self.graph(entry).after if self.catches else {}
+            caught = self._caught(after)
             both = caught.keys() & after.keys()
             outside = ((after, after.keys() - both), (caught, caught.keys() - both)) if both else ()
             self._resumed[entry] = frozenset(
@@ -70,14 +76,26 @@ class Program:
             )
         return self._resumed[entry]
 
-    @cached_property
-    def _caught(self) -> dict[int, tuple[int, ...]]:
-        """What runs behind an exception that is caught and not thrown again, as a graph."""
+    def _caught(self, after: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+        """What runs behind an exception that some code catches and does not throw again, as a graph."""
         found: dict[int, tuple[int, ...]] = {}
-        for site in sorted(self.catches()):
-            if site not in found:
-                after = self.graph(site).after
-                found |= after if any(flow.EXIT in to for to in after.values()) else {}
+        ways, looked, end = [after], set[int](), 0
+        for way in ways:  # which grows
+            for at in sorted(way):
+                if at < end:
+                    continue
+                bounds = self.functions.around(at - IMAGE) or (at - IMAGE, at - IMAGE + 1)
+                end = bounds[1] + IMAGE
+                landings = () if bounds[0] in looked else self.functions.landings(at - IMAGE)
+                looked.add(bounds[0])
+                if landings is None:
+                    raise Unknown(f"a table of exceptions that is not read, of the function at {bounds[0]:#x}")
+                for landing in landings:
+                    more = self.graph(IMAGE + landing).after
+                    if any(flow.EXIT in to for to in more.values()):
+                        found |= more
+                        ways.append(more)
+            end = 0
         return found
 
     def first(self, entry: int) -> int:
@@ -179,7 +197,7 @@ class Program:
 
     def _table(self, entry: int, address: int) -> tuple[int, ...]:
         """Where a table of distances from itself leads, as far as that is inside the function."""
-        bounds = self.bounds(entry - IMAGE)
+        bounds = self.functions.around(entry - IMAGE)
         targets: dict[int, None] = {}
         for n in range(MOST) if bounds else ():
             raw = self.image.layout.constant(self.image.data, address - IMAGE + 4 * n, 4)

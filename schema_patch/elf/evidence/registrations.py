@@ -16,15 +16,15 @@ from schema_patch.elf.frames import Functions
 from schema_patch.elf.layout import Bytes, Layout
 from schema_patch.text.collector import without_collector
 
-from . import imports
+from . import held, imports
 from .image import Image
 from .imports import Imports, Record, Text
 from .instructions import CALL, END
 from .machine import IMAGE, Memory
-from .program import Program
-from .run import STUB, Follower, Limit, never_returns
+from .program import Program, Unknown
+from .run import STUB, Follower, never_returns
 from .traced import NOWHERE
-from .users import Users, others
+from .users import Users
 
 LEVELS = 12  # of callers
 # Instructions followed, a decoded one counted as 20: some minutes. libtorch_cpu.so has more.
@@ -84,6 +84,7 @@ class _Search:
     loading: set[int] = field(default_factory=set)
     shown: dict[int, str] = field(default_factory=dict)
     entered: set[int] = field(default_factory=set)
+    kept: list[held.Use] = field(default_factory=list)
     steps: int = 0
 
     @property
@@ -152,12 +153,14 @@ class _Search:
     def run(self, entry: int) -> None:
         """Follows a function, of whose arguments nothing is known."""
         imported = Imports(self.image.traces)
-        follower = Follower(self.program, Memory(self.image.constant), imported)
+        memory = Memory(self.image.constant)
+        memory.writes = [] if self.image.traces else None
+        follower = Follower(self.program, memory, imported)
         why = ""
         try:
             follower.call(IMAGE + entry)
-        except Limit as limit:
-            why = str(limit)
+        except Unknown as error:
+            why = str(error)
         if follower.lost:
             why = f"a jump to where nobody knows at {follower.lost[0] - IMAGE:#x}"
         if follower.cut & imported.entries:
@@ -169,6 +172,7 @@ class _Search:
         self.steps += follower.steps
         self.shown |= imported.shown
         self.entered |= follower.entered
+        self.kept += held.kept(memory.writes or ())
 
     def around(self, sites: Iterable[int]) -> set[int]:
         """The functions that calls are in; a call in none is kept aside, and bytes that only look like one are not."""
@@ -179,6 +183,28 @@ class _Search:
                 self.outside.add(site)
             elif self.is_instruction(bounds[0], site):
                 found.add(bounds[0])
+        return found
+
+    def _parent(self, site: int) -> int | None:
+        """The function that a call is in; None for one in none, and for bytes that only look like one."""
+        bounds = self.functions.around(site - 1)
+        return bounds[0] if bounds and self.is_instruction(bounds[0], site) else None
+
+    def followed(self) -> held.Followed:
+        return held.Followed(
+            {address - IMAGE for entry in self.entered for address in self.program.graph(entry).after},
+            self.called,
+            {entry for result in self.results.values() for entry in result.entries},
+            self._all_callers,
+            self._parent,
+        )
+
+    def _all_callers(self, targets: Iterable[int]) -> dict[int, set[int]]:
+        """Of each function, the ends of the calls and of all jumps that lead there."""
+        found = {target: {*sites} for target, sites in self._callers(targets).items()}
+        for part in self.layout.code:
+            for site, target in calls.branches(self.data, part, found):
+                found[target].add(site)
         return found
 
     def is_instruction(self, at: int, site: int) -> bool:
@@ -226,16 +252,15 @@ def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[R
         return [], Users()
     search, found = _searched(Image(data, layout, dyn, where, traces=True))
     places = {place for row in found for place in row.places} - {NOWHERE}
-    followed = {address - IMAGE for entry in search.entered for address in search.program.graph(entry).after}
-    return found, Users(others(search.image, search.functions, followed, places), search.shown)
+    uses = held.uses(search.image, search.functions, search.followed(), places) if places else ()
+    return found, Users(sorted([*uses, *search.kept]), search.shown)
 
 
 @without_collector()
 def _searched(image: Image) -> tuple[_Search, list[Registration]]:
     functions = Functions(image.data, image.layout)
-    program = Program(image, functions.around, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
+    program = Program(image, functions, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
     search = _Search(image.data, image.layout, image, functions, program)
-    program.catches = lambda: (IMAGE + site for site in search.sites(("__cxa_begin_catch",))[0][0])
     (opens, defines), search.loading = search.sites(OPENS, DEFINES)
     search.follow(opens)
     search.follow(defines, search.loading)

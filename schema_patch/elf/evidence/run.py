@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from .conditions import holds
 from .instructions import BRANCH, CALL, JUMP, PLAIN, RETURN, Step
 from .machine import FOREIGN, HEAP, IMAGE, RBP, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
-from .program import Program
+from .program import Program, Unknown
 
 STEPS = 3_000_000  # instructions followed from one function on
 DEEPEST = 48  # calls within calls, and undecided branches within those
@@ -26,7 +26,7 @@ GIVEN = (7, 6, 2, 1, 8, 9)  # registers that hold arguments
 SCRATCH = (1, 2, 6, 7, 8, 9, 10, 11)
 
 
-class Limit(Exception):
+class Limit(Unknown):
     """There is more code to follow than is followed."""
 
 
@@ -228,8 +228,9 @@ class Follower:
 
     def _jumped_out(self, frame: Frame, now: Step, where: Value) -> bool:
         """A jump to a function of others, which returns for this one; or to where nobody knows."""
-        if self.registers.general[RSP] != frame.top:
-            self.lost.append(now.address)
+        top = self.registers.general[RSP]
+        if top != frame.top and not (top is None and isinstance(where, int) and self.name(where)):
+            self.lost.append(now.address)  # an import may return where the stack is not known, as behind a catch
             return False
         to, behind = self.jumped
         site = behind if 0 <= now.address - to <= STUB else now.next

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from schema_patch.elf import dynamic
@@ -43,7 +43,7 @@ class Users:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranges:
+class Ranges:
     starts: list[int]
     ends: list[int]
 
@@ -52,48 +52,40 @@ class _Ranges:
         return at >= 0 and address < self.ends[at]
 
 
-def others(
-    image: Image, functions: Functions, followed: Collection[int], places: Collection[int]
-) -> list[tuple[int, str]]:
+def others(image: Image, functions: Functions, followed: Collection[int], ranges: Ranges) -> Iterator[tuple[int, str]]:
     """Who refers to some bytes, by address. `followed`: the instructions whose use of them is known."""
-    ranges = _runs(place for place in sorted(places) if not _in_code(image, place))
-    return sorted(
-        [
-            *_code(image, functions, followed, ranges),
-            *((address, f"a table of addresses at {slot:#x}") for slot, address in _slots(image, ranges)),
-            *(
-                (symbol.value, f"the exported name {symbol.name}")
-                for symbol in dynamic.symbols(image.data, image.layout, image.dyn, image.where)
-                if ranges.hold(symbol.value)
-            ),
-        ]
-    )
+    yield from _code(image, functions, followed, ranges)
+    yield from ((address, f"a table of addresses at {slot:#x}") for slot, address in _slots(image, ranges))
+    for symbol in dynamic.symbols(image.data, image.layout, image.dyn, image.where):
+        if ranges.hold(symbol.value):
+            yield symbol.value, f"the exported name {symbol.name}"
 
 
-def _runs(places: Iterator[int]) -> _Ranges:
+def runs(places: Iterable[int]) -> Ranges:
+    """Bytes as ranges."""
     starts: list[int] = []
     ends: list[int] = []
-    for place in places:
+    for place in sorted(places):
         if ends and ends[-1] == place:
             ends[-1] += 1
         else:
             starts.append(place)
             ends.append(place + 1)
-    return _Ranges(starts, ends)
+    return Ranges(starts, ends)
 
 
-def _in_code(image: Image, place: int) -> bool:
+def in_code(image: Image, place: int) -> bool:
     return any(part.address <= place < part.address + part.end - part.start for part in image.layout.code)
 
 
-def _slots(image: Image, ranges: _Ranges) -> Iterator[tuple[int, int]]:
+def _slots(image: Image, ranges: Ranges) -> Iterator[tuple[int, int]]:
     """Addresses that the loader puts into tables of which nothing that was followed has read them."""
     for slot, address in image.addresses():
         if ranges.hold(address) and not image.was_read(slot):
             yield slot, address
 
 
-def _code(image: Image, functions: Functions, followed: Collection[int], ranges: _Ranges) -> Iterator[tuple[int, str]]:
+def _code(image: Image, functions: Functions, followed: Collection[int], ranges: Ranges) -> Iterator[tuple[int, str]]:
     for part in image.layout.code if ranges.starts else ():
         for at, address in _distances(image, part, ranges):
             if any(a in followed and image.step(IMAGE + a).next - IMAGE > at for a in range(at - LONGEST, at)):
@@ -104,7 +96,7 @@ def _code(image: Image, functions: Functions, followed: Collection[int], ranges:
                 yield used, f"the code at {at:#x}"
 
 
-def _distances(image: Image, part: Part, ranges: _Ranges) -> Iterator[tuple[int, int]]:
+def _distances(image: Image, part: Part, ranges: Ranges) -> Iterator[tuple[int, int]]:
     """Where in the code the distance to one of the ranges stands, and the address that it leads to."""
     for first in range(part.start, part.end, CHUNK):
         code = image.data[first : min(first + CHUNK + 5, part.end)]

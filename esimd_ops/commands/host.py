@@ -66,7 +66,12 @@ def host_build(
         built = build.build(plan)
     for name, words in built.failed.items():
         did = "does not load" if name.endswith(".so") else "did not compile"
-        click.echo(f"{name}: error: {did}\n{words}", err=True)
+        click.echo(f"{name}: error: {did}: {words}", err=True)
+    if built.failed:
+        click.echo(
+            f"{built.compiled} of {built.of} sources compiled; all that was said of the others: {out / build.SAID}",
+            err=True,
+        )
     for name in built.left_out:
         click.echo(f"{name}: left out: nothing that registers operators needs it", err=True)
     for note in built.notes:

@@ -17,11 +17,12 @@ from pathlib import Path
 
 from schema_patch.model import ToolError
 
-from . import libraries
+from . import lacks, libraries
 from .sources import Source, include_folders, sources, uses_torch
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = "libesimd_host.so"
+SAID = "failed.txt"  # all that compilers said of what failed
 SUB_GROUPS = (8, 16, 32)
 MANY = 4  # sources with torch's headers from which on these are compiled once, for all
 
@@ -61,7 +62,9 @@ class Built:
     libraries: tuple[Path, ...]
     namespaces: tuple[str, ...]
     modules: tuple[str, ...] = ()
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # what each lacks, in a line
+    compiled: int = 0
+    of: int = 0
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -76,6 +79,7 @@ def build(plan: HostBuild) -> Built:
         if not _tool(tool):
             raise ToolError(f"{tool} is needed and not on the path")
     failed = {source.name: words for source in files if (words := _not_for_the_host(source))}
+    whole = len(files)
     files = tuple(source for source in files if source.name not in failed)
     (plan.out / libraries.FOLDER).mkdir(parents=True, exist_ok=True)
     script, objects = _script(plan, files)
@@ -91,14 +95,25 @@ def build(plan: HostBuild) -> Built:
     # A sanitizer's runtime has to be loaded before Python's.
     refused = {} if plan.sanitize else libraries.what_does_not_load(linked)
     lacking = bool(refused)
-    failed |= {s.name: uncompiled[n] for s, n in objects.items() if n in uncompiled and (lacking or not s.helper)}
-    failed |= {Path(target).name: words for target, words in unlinked.items()}
+    missed = {s.name: uncompiled[n] for s, n in objects.items() if n in uncompiled and (lacking or not s.helper)}
+    missed |= {Path(target).name: words for target, words in unlinked.items()}
+    (plan.out / SAID).write_text("".join(f"{name}\n{words}\n\n" for name, words in missed.items()))
+    failed |= {name: lacks.line(words, plan.tree) for name, words in missed.items()}
     failed |= {path.name: words for path, words in refused.items()}
     good = {path.name: group for path, group in linked.items() if path not in refused}
     spaces, modules, notes = libraries.write_loaders(plan.out, good)
     used = {source for group in named.values() for source in group}
     left = tuple(source.name for source in made if source not in used)
-    return Built(tuple(plan.out / libraries.FOLDER / name for name in good), spaces, modules, failed, left, notes)
+    return Built(
+        tuple(plan.out / libraries.FOLDER / name for name in good),
+        spaces,
+        modules,
+        failed,
+        len(made),
+        whole,
+        left,
+        notes,
+    )
 
 
 def _not_for_the_host(source: Source) -> str:
@@ -227,7 +242,7 @@ def _ninja(plan: HostBuild, script: Iterable[str], targets: Iterable[str]) -> di
     for part in re.split(r"^FAILED: (?:\[code=\d+\] )?", done.stdout, flags=re.MULTILINE)[1:]:
         head, _, rest = part.partition("\n")
         lines = [line for line in rest.splitlines()[1:] if not line.startswith("[")]
-        failed[head.strip()] = "\n".join(lines[:40])
+        failed[head.strip()] = "\n".join(lines)
     if not failed:
         raise ToolError(f"ninja failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return failed

@@ -82,7 +82,7 @@ def build(source: Path, into: Path, log: Path, settings: Settings, progress: Pro
         *("--no-build-isolation", "--no-deps", "--wheel-dir", str(into), str(source)),
     ]
     env = environment(source, settings, os.environ)
-    with open(log, "wb") as record:
+    with open(log, "wb", buffering=0) as record:  # who follows it sees each line when it is said
         record.write(f"$ {shlex.join(argv)}\n".encode("utf-8", "surrogateescape"))
         code = _run(argv, env, record, progress)
     wheels = sorted(into.glob("*.whl"))

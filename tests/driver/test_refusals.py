@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schema_patch.build import toolchain
-from schema_patch.build.driver import cache, fetch, frontend, images, merging, offline, processes, symbols
+from schema_patch.build.driver import cache, fetch, frontend, images, merging, objects, offline, processes, symbols
 from schema_patch.build.driver.arguments import Kernel
 from schema_patch.model import ToolError
 
@@ -182,6 +182,18 @@ def test_an_ocloc_that_fails(
     with pytest.raises(ToolError, match=words) as caught:
         offline.compile_all([spirv_of_no_kernel], ["bmg"], [], 2, lambda done, total: None)
     assert "_ZTS6kernel" in str(caught.value)
+
+
+@pytest.mark.parametrize("kilobytes", [70_000, 110_000])
+def test_an_ocloc_without_memory(
+    monkeypatch: pytest.MonkeyPatch, kernels: Path, tmp_path: Path, kilobytes: int
+) -> None:
+    """The real one: with so little it says a code, with more what C++ throws, or an error of its own."""
+    real = offline.find().path
+    (payload,) = objects.payloads(str(kernels / "kernels.o"))
+    ocloc(monkeypatch, tmp_path, compile=f'shift; ulimit -v {kilobytes}; exec {real} compile "$@"')
+    with pytest.raises(ToolError, match=r"may be for want of memory \(MAX_JOBS .*\), for bmg, kernel _ZTS"):
+        offline.compile_all(payload.images[:1], ["bmg"], [], 1, lambda done, total: None)
 
 
 def test_options_follow_the_image() -> None:

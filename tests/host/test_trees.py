@@ -77,11 +77,13 @@ def test_what_compiles_and_loads_is_announced(built: tuple[Path, subprocess.Comp
 def test_what_does_not_says_what_it_lacks(built: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     _, done = built
     assert done.returncode == 1
-    assert "csrc/broken.sycl: error: did not compile" in done.stderr
-    assert "no_such_thing" in done.stderr
-    assert "bad.so: error: does not load" in done.stderr
-    assert "it needs lost(at::Tensor), which no source that compiled defines" in done.stderr
-    assert "csrc/mixed.sycl: error: did not compile\nasks for sub-groups of 16 and 32" in done.stderr
+    broken = "csrc/broken.sycl: error: did not compile: csrc/broken.sycl:2: 'no_such_thing' was not declared"
+    assert broken in done.stderr
+    bad = "bad.so: error: does not load: it needs lost(at::Tensor), which no source that compiled defines"
+    assert bad in done.stderr
+    assert "9 of 11 sources compiled; all that was said of the others: out/failed.txt" in done.stderr
+    assert "no_such_thing(x)" in (built[0] / "out/failed.txt").read_text()
+    assert "csrc/mixed.sycl: error: did not compile: asks for sub-groups of 16 and 32" in done.stderr
     assert "csrc/program.cpp: left out" in done.stderr
 
 

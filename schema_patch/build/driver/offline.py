@@ -29,6 +29,8 @@ FETCHED = "ocloc"  # the folder of `make ocloc`, in the cache
 RECIPE = "`make ocloc` fetches it, or install intel-ocloc of a distribution that knows the device"
 # What the libraries of IGC are called, the number behind which is its version.
 COMPILER = re.compile(r"libigc\.so\.(\d+\.\d+\.\d+)")
+# What ocloc says, of its release of 2026 with less and less memory, where an allocation fails.
+NO_MEMORY = re.compile(r"bad_alloc|error code: -6$|internal compiler error", re.IGNORECASE | re.MULTILINE)
 DOUBLE = {True: "-doubleGRF", False: "-ze-opt-large-register-file"}  # by whether the vector compiler is meant
 
 
@@ -131,6 +133,8 @@ def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequ
         if done.code or len(results) != 1:
             kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
             why = processes.ending(done.code) if done.code else "left no machine code"
+            if done.code > 0 and NO_MEMORY.search(done.said):
+                why += ", which may be for want of memory (MAX_JOBS sets how many run at once),"
             raise ToolError(f"ocloc {why} for {','.join(devices)}, kernel {kernels}\n{done.said.strip()}")
         code = results[0].read_bytes()
     machine = Machine(code)

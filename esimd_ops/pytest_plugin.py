@@ -62,7 +62,7 @@ class _Reporting:
 
         found = record.merged(self.records)
         report = judge.report(found, strict=self._strict)
-        errors = [ToolError(words) for words in self.lost]
+        errors = [*report.errors, *(ToolError(words) for words in self.lost)]
         table, save = self._config.getoption("schema_table"), self._config.getoption("schema_save")
         for path in filter(None, (table, save and Path(save) / given.TABLE)):
             try:

@@ -29,7 +29,7 @@ FORMS = ("text", "json", "sarif", "html")
 @click.option("--save", metavar="DIR", help="Save each distinct call, for `--samples DIR` of probe, check and races.")
 @click.option("--first", type=click.IntRange(min=1), default=10, show_default=True, help="So many calls of each shape,")
 @click.option("--every", type=click.IntRange(min=0), default=100, show_default=True, help="then one in so many.")
-@click.option("--budget", type=click.FloatRange(0, 1, min_open=True), help="Share of run time, such as 0.05.")
+@click.option("--budget", type=click.FloatRange(0, 1, min_open=True), help="Share of run time that it keeps: 0.05.")
 @click.option("--from", "records", multiple=True, metavar="FILE", help="What SCHEMA_KIT_OBSERVE=FILE left (repeat).")
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True)
 @click.option("--strict", is_flag=True, help="Warnings count as findings.")
@@ -58,9 +58,12 @@ def observe(
         raise click.UsageError("expected a program after `--`, or --from FILE")
     if program and program[0] != "-m" and not Path(program[0]).exists():
         raise ToolError("expected a program, found no such file", program[0])
+    if records and (save or budget is not None):
+        raise click.UsageError("--save and --budget are for a program: SCHEMA_KIT_OBSERVE_OPTIONS has them too")
     code = 0
     if records:
         found = record.merged(record.recorded(Path(name)) for name in records)
+        found = record.only(found, session.namespaces(namespace))
     else:
         folder = str(Path(save).absolute()) if save else ""
         options = process.Options(session.namespaces(namespace), first, every, budget, folder)

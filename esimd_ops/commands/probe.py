@@ -48,13 +48,13 @@ def probe(
     from esimd_ops.trials.libraries import expect
 
     expect(namespace, libraries, samples)
-    names = within(selection(ops), namespace) or _all(samples)
+    names = within(selection(ops), namespace) or _all(samples, namespace)
     questions = [Question(namespace, name, device, libraries, samples, guard) for name in names]
     report, answers = run.probe(questions, lambda op: click.echo(f"probing {op}", err=True), keep)
     return _show(report, answers)
 
 
-def _all(samples: str) -> list[str]:
+def _all(samples: str, namespace: str) -> list[str]:
     """The operators of the table, or those that the samples file names."""
     if not samples:
         from schema_patch.schemas import table
@@ -62,7 +62,7 @@ def _all(samples: str) -> list[str]:
         return list(table.load().entries)
     from esimd_ops.trials.given import named
 
-    return list(named(samples))
+    return list(named(samples, namespace))
 
 
 def _show(report: Report, answers: dict[str, Answer]) -> int:

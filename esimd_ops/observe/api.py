@@ -50,7 +50,7 @@ def observe(
     """Watches the calls of these namespaces' operators, in all threads; of all but torch's own where none is named.
 
     first, every: of each operator and shape the first so many calls are watched, then one in so many (0: none).
-    budget: the share of run time that it may cost, such as 0.05; what is over it is not watched, but the first calls.
+    budget: the share of run time that it may cost, such as 0.05, from the first call on: what is over is not watched.
     """
     words = (namespace,) if isinstance(namespace, str) else tuple(namespace)
     session = Session(namespaces(words), Schedule(first, every, budget), save)

@@ -17,6 +17,7 @@ from . import memory, reading
 from .handed import Results, version
 from .reading import NotWatched
 from .record import Operator, Times, Where, tell
+from .schedule import Alarm
 
 
 class Before:
@@ -31,13 +32,13 @@ class Before:
         found = {name: [tensor for tensor in parts if tensor.numel()] for name, parts in given.items()}
         self.tensors = {name: parts for name, parts in found.items() if parts}
         every = [tensor for parts in self.tensors.values() for tensor in parts]
-        self._forms = [(name, tensor, _form(tensor)) for name, parts in given.items() for tensor in parts]
+        self._values, self._forms = values, {name: [_form(part) for part in parts] for name, parts in given.items()}
         if any(_is_capturing(tensor.device) for tensor in every):
             raise NotWatched("captured into a graph")
         self._threads = threads
         self.storages = {(storage := tensor.untyped_storage())._cdata: storage for tensor in every}
         self._versions = self._version_counts()
-        guarded = results.guarded(depth, set(self.storages))
+        guarded = results.guarded(depth, list(self.storages.values()))
         self._touched = [handed.touched() for handed, _ in guarded]
         self._devices = {storage.device for storage in (*self.storages.values(), *(held for _, held in guarded))}
         memory.synchronize(self._devices)
@@ -50,7 +51,8 @@ class Before:
         memory.synchronize(self._devices)
         now = self._version_counts()
         moved = [name for name in now if now[name] != self._versions[name]]
-        alone = threading.active_count() == 1
+        here = threading.current_thread()
+        alone = not any(thread is not here and not isinstance(thread, Alarm) for thread in threading.enumerate())
         quiet = alone or len(self._threads) == 1
         counted = not moved and None not in {count for counts in now.values() for count in counts}
         for name in self.tensors:
@@ -68,7 +70,7 @@ class Before:
             sure = alone or (quiet and not touched and not handed.touched())
             if sure and (changed := region.changed()) is not None:
                 count = min(int(changed.sum()) * region.unit, region.size)
-                tell(seen.earlier, f"{handed.op} at {handed.where.place}", Times(where, 1, count, region.size))
+                tell(seen.earlier, str(handed), Times(where, 1, count, region.size))
 
     def _homes(self, name: str) -> set[int]:
         return {tensor.untyped_storage()._cdata for tensor in self.tensors.get(name, ())}
@@ -78,12 +80,18 @@ class Before:
 
     def _reformed(self, seen: Operator, where: Where) -> set[str]:
         """Arguments that have another shape, or lie elsewhere, since the call."""
-        found = dict.fromkeys(name for name, tensor, form in self._forms if _form(tensor) != form)
-        for name in found:
-            size = _size([tensor for of, tensor, _ in self._forms if of == name])
-            tell(seen.writes, name, Times(where, 1, size, size))
-            seen.given.setdefault(name, 1)
-        return set(found)
+        found = set()
+        for name, forms in self._forms.items():
+            try:
+                now = reading.tensors(self._values[name])  # what it is made of may be other tensors
+            except NotWatched:
+                now = []
+            if [_form(part) for part in now] != forms:
+                size = _size(now)
+                tell(seen.writes, name, Times(where, 1, size, size))
+                seen.given.setdefault(name, 1)
+                found.add(name)
+        return found
 
     def _attribute(
         self,

@@ -6,13 +6,14 @@ may have been written with what it held, and is said so. OB101, OB102: what no s
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, Verdict
+from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import grammar, rules
 from schema_patch.schemas.grammar import Arg, Schema
 
@@ -37,7 +38,17 @@ def report(record: Record, *, strict: bool = False) -> Report:
         "notes": list(record.notes),
         "operators": {op: _facts(seen) for op, seen in record.operators.items() if seen.calls},
     }
-    return Report(tuple(checked), tuple(findings), facts=facts, strict=strict)
+    return Report(tuple(checked), tuple(findings), tuple(_missing(record)), facts=facts, strict=strict)
+
+
+def _missing(record: Record) -> Iterator[ToolError]:
+    """Namespaces that were asked for and that nobody has."""
+    have = {op.partition("::")[0] for op in record.operators}
+    for name in (name for name in record.namespaces if name not in have):
+        others = sorted((have - {*record.namespaces}) | {*record.others})
+        near = difflib.get_close_matches(name, {*others, *have}, 1)
+        words = f"did you mean '{near[0]}'?" if near else f"there are those of: {', '.join(others) or 'torch alone'}"
+        yield ToolError(f"namespace '{name}': expected operators torch.ops.{name}, found none; {words}")
 
 
 def effect(schema: Schema, seen: Operator) -> Effect | None:
@@ -114,11 +125,13 @@ def _findings(op: str, schema: Schema, seen: Operator) -> Iterator[Finding]:
             words = f"{judgement.reason}: {_behind(judgement.code, schema, seen)}"
             yield Finding(judgement.code, place, op, words)
     for index, result in enumerate(seen.results):
-        for name, times in result.view.items():
-            declared = next(arg for arg in schema.args if arg.name == name).type.sets
-            if not declared & schema.returns[index].type.sets:
-                words = f"returns memory of '{name}' as if it were a new tensor: {_times(times)}"
-                yield Finding("SP103", place, op, words)
+        at_times = result.same if _word(result, schema.returns[index]) == "unknown" else {}
+        for what, table in (("memory of ", result.view), ("", at_times)):
+            for name, times in table.items():
+                declared = next(arg for arg in schema.args if arg.name == name).type.sets
+                if not declared & schema.returns[index].type.sets:
+                    words = f"returns {what}'{name}' as if it were a new tensor: {_times(times)}"
+                    yield Finding("SP103", place, op, words)
         for other, times in result.twins.items():
             which = f"results {other} and {index}" if other != str(index) else f"two tensors of result {index}"
             yield Finding("OB102", place, op, f"{which} share memory: {_times(times)}")
@@ -126,7 +139,7 @@ def _findings(op: str, schema: Schema, seen: Operator) -> Iterator[Finding]:
         words = f"writes beside its arguments, in the storage of {names}: {_times(times)}"
         yield Finding("OB101", place, op, words)
     for handed, times in seen.earlier.items():
-        words = f"changed the result that was handed out by {_call(handed)}, and was not given to it: {_times(times)}"
+        words = f"changed {_call(handed)}, which was not given to it: {_times(times)}"
         yield Finding("OB101", place, op, words)
     if rules.alias_return(schema, found) and not rules.undeclared_alias(schema, found):
         judgement = rules.alias_return(schema, found)
@@ -142,12 +155,14 @@ def _behind(code: str, schema: Schema, seen: Operator) -> str:
     if code == "SP103":
         return "; ".join(_times(times, seen) for result in seen.results for times in result.same.values())
     return "; ".join(
-        f"the result of {where(kept.before)} (call {kept.before.call}) is that of {where(kept.times.first)} "
-        f"(call {kept.times.first.call})" + (f", handed out by {kept.op}" if kept.op != schema_name(schema) else "")
+        (f"'{kept.argument}'" if kept.argument else "the result")
+        + (f" of {kept.op}" if kept.op != schema_name(schema) else "")
+        + f" of {where(kept.before)} (call {kept.before.call}) is that of {where(kept.times.first)} "
+        + f"(call {kept.times.first.call})"
         + f"; {_times(kept.times, seen)}"
         for result in seen.results
         if (kept := result.kept)
-    )  # fmt: skip
+    )
 
 
 def schema_name(schema: Schema) -> str:

@@ -62,13 +62,41 @@ def _parts(value: Any) -> Iterator[Tensor]:
         if type(value) not in PLAIN and is_traceable_wrapper_subclass(value):
             for name in value.__tensor_flatten__()[0]:
                 yield from _parts(getattr(value, name))
-        elif value.layout is not torch.strided or value.is_nested:
-            layout = "nested" if value.is_nested else str(value.layout).removeprefix("torch.")
-            raise NotWatched(f"a tensor of layout {layout}")
+        elif value.is_nested:
+            yield _inner(value, "values")
+        elif value.layout is not torch.strided:
+            yield from (_inner(value, name) for name in _parts_of(value))
         elif type(value) not in PLAIN and not _has_memory(value):
             raise NotWatched(f"a {type(value).__name__}, whose memory is not known")
         else:
             yield value
+
+
+def _parts_of(value: Tensor) -> Sequence[str]:
+    """What a sparse tensor is made of; a layout that hides it has none that we could ask for."""
+    if value.layout is torch.sparse_coo:
+        return ("_indices", "_values")
+    if value.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return ("crow_indices", "col_indices", "values")
+    return ("ccol_indices", "row_indices", "values")
+
+
+def _inner(value: Tensor, name: str) -> Tensor:
+    try:
+        found: Tensor = getattr(value, name)()
+    except RuntimeError as error:
+        layout = "nested" if value.is_nested else str(value.layout).removeprefix("torch.")
+        raise NotWatched(f"a tensor of layout {layout}") from error
+    return found
+
+
+def size(value: Any) -> int:
+    """The bytes of all storages in a value; 0 where it cannot be watched."""
+    try:
+        storages = {storage._cdata: storage for storage in (tensor.untyped_storage() for tensor in _parts(value))}
+    except NotWatched:
+        return 0
+    return sum(storage.nbytes() for storage in storages.values())
 
 
 def _has_memory(value: Tensor) -> bool:

@@ -42,12 +42,14 @@ class Times(msgspec.Struct):
 
 
 class Kept(msgspec.Struct):
-    """A result in memory that was handed out before, not by this call. `ring`: so many calls before, at least."""
+    """A result in memory that was handed out before, not by this call. `ring`: so many calls before, at least.
+    `argument`: it was not handed out, but given, as this."""
 
     times: Times
     op: str
     before: Where
     ring: int
+    argument: str = ""
 
 
 class Result(msgspec.Struct):
@@ -70,7 +72,7 @@ class Operator(msgspec.Struct):
     either   the same, where they belong to several: "x or out"
     same     it was written, and no byte changed
     outside  bytes beside the arguments changed, in the storage of one
-    earlier  a result changed that this operator had handed out before, which was no argument
+    earlier  what was handed out before, or given, changed and was no argument of this call
     unwatched  calls that could not be watched, by the reason
     """
 
@@ -91,10 +93,12 @@ class Operator(msgspec.Struct):
 
 
 class Record(msgspec.Struct):
-    """What some processes saw. `namespaces`: those asked for; none for all that are not torch's own."""
+    """What some processes saw. `namespaces`: those asked for; none for all that are not torch's own. `others`: those
+    that have operators too, and are not torch's own."""
 
     operators: dict[str, Operator] = {}
     namespaces: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     processes: int = 1
     spent_s: float = 0.0
     ran_s: float = 0.0
@@ -115,6 +119,7 @@ def merged(records: Iterable[Record]) -> Record:
     found = Record(processes=0)
     for record in records:
         found.namespaces = tuple(dict.fromkeys((*found.namespaces, *record.namespaces)))
+        found.others = tuple(sorted({*found.others, *record.others}))
         found.notes = tuple(dict.fromkeys((*found.notes, *record.notes)))
         found.processes += record.processes
         found.spent_s += record.spent_s
@@ -126,6 +131,15 @@ def merged(records: Iterable[Record]) -> Record:
             else:
                 raise ToolError(f"{op}: two processes had operators of this name: {there.schema} and {seen.schema}")
     return found
+
+
+def only(record: Record, namespaces: tuple[str, ...]) -> Record:
+    """What it says of these namespaces; of all where none is named."""
+    if not namespaces:
+        return record
+    found = {op: seen for op, seen in record.operators.items() if op.partition("::")[0] in namespaces}
+    others = {*record.others, *(op.partition("::")[0] for op in record.operators)} - {*namespaces}
+    return msgspec.structs.replace(record, operators=found, namespaces=namespaces, others=tuple(sorted(others)))
 
 
 def _added(one: Operator, other: Operator) -> Operator:

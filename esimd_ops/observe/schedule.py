@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 FIRST, EVERY = 10, 100
 LEAST_REST_S = 0.02
+OVER = "over the budget"
+
+
+class Alarm(threading.Timer):
+    """Ours: no thread of the program."""
+
+    daemon = True
 
 
 @dataclass
 class Schedule:
-    """first   of each operator and shape so many calls are watched, whatever they cost
+    """first   of each operator and shape so many calls are watched
     every   then one in so many; 0: none
-    budget  the share of run time that all of it may cost; None: as much as it takes. An operator whose first calls are
-            done rests, and costs nothing, until the share is kept again.
+    budget  the share of run time that all of it may cost, at every moment of the run; None: as much as it takes. An
+            operator whose next call cannot be paid rests, and costs nothing. Who rests is awake again in turn, as soon
+            as the share allows what it needs, which is kept for it: nobody is passed over for being dear.
     """
 
     first: int = FIRST
     every: int = EVERY
     budget: float | None = None
     spent_s: float = 0.0
+    _promised_s: float = 0.0
     _began: float = field(default_factory=lambda: time.perf_counter())
-    _resting: list[Callable[[], None]] = field(default_factory=list)
-    _clock: threading.Timer | None = None
+    _resting: deque[tuple[float, Callable[[float], None]]] = field(default_factory=deque)
+    _alarm: threading.Timer | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def watches(self, turn: int) -> bool:
@@ -36,35 +46,62 @@ class Schedule:
     def ran_s(self) -> float:
         return time.perf_counter() - self._began
 
-    def spend(self, seconds: float) -> bool:
-        """Counts what watching cost. Is it more than the budget allows?"""
+    def spend(self, seconds: float) -> None:
+        """Counts what watching cost."""
         self.spent_s += seconds
-        return self.budget is not None and self.spent_s > self.budget * self.ran_s
 
-    def rest(self, wake: Callable[[], None]) -> None:
-        """Calls `wake`, from another thread, when the budget is kept again."""
+    def affords(self, seconds: float, promised: float = 0.0) -> bool:
+        """Whether so much more may be spent now; promised: of it, to who asks. While others wait, nobody else may."""
+        if self.budget is None or 0 < seconds <= promised:
+            return True
+        return not self._resting and self._left() + promised >= seconds
+
+    def redeem(self, promised: float) -> None:
+        """What was promised is about to be spent."""
+        self._promised_s -= promised
+
+    def rest(self, needs: float, wake: Callable[[float], None]) -> None:
+        """Calls `wake`, from another thread, when so many seconds can be spent, and promises them."""
+        began = time.perf_counter()
         with self._lock:
-            self._resting.append(wake)
-            if self._clock is None and self.budget:
-                delay = max(LEAST_REST_S, self.spent_s / self.budget - self.ran_s)
-                self._clock = threading.Timer(delay, self._wake)
-                self._clock.daemon = True
-                self._clock.start()
+            self._resting.append((needs, wake))
+            if self._alarm is None:
+                self._set_alarm()
+        self.spend(time.perf_counter() - began)
 
     def begin_anew(self) -> None:
         """In a process that was forked, where no other thread is."""
-        self.spent_s, self._began = 0.0, time.perf_counter()
-        self._lock, self._clock = threading.Lock(), None
-        self._wake()
+        self.spent_s, self._promised_s, self._began = 0.0, 0.0, time.perf_counter()
+        self._lock, self._alarm = threading.Lock(), None
+        resting, self._resting = self._resting, deque()
+        for _, wake in resting:
+            wake(0.0)
 
     def stop(self) -> None:
         with self._lock:
-            if self._clock is not None:
-                self._clock.cancel()
-            self._clock, self._resting = None, []
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = None
+            self._resting.clear()
+
+    def _left(self) -> float:
+        return (self.budget or 0.0) * self.ran_s - self.spent_s - self._promised_s
+
+    def _set_alarm(self) -> None:
+        """For the one that is next."""
+        assert self.budget
+        self._alarm = Alarm(max(LEAST_REST_S, (self._resting[0][0] - self._left()) / self.budget), self._wake)
+        self._alarm.start()
 
     def _wake(self) -> None:
+        began, awake = time.perf_counter(), []
         with self._lock:
-            awake, self._resting, self._clock = self._resting, [], None
-        for wake in awake:
-            wake()
+            while self._resting and self._resting[0][0] <= self._left():
+                awake.append(self._resting.popleft())
+                self._promised_s += awake[-1][0]
+            self._alarm = None
+            if self._resting:
+                self._set_alarm()
+        for needs, wake in awake:
+            wake(needs)
+        self.spend(time.perf_counter() - began)

@@ -23,10 +23,11 @@ from schema_patch.schemas import grammar
 from . import entry, reading, record
 from .entry import Callee, Entry, Instead
 from .record import Operator, Record
-from .schedule import Schedule
+from .schedule import OVER, Schedule
 from .watch import Signature, Watcher
 
 WRITE_S = 1.0  # how old a part of the record may grow: a worker may be killed
+WATCHING_S, BYTE_S = 2e-4, 1e-9  # what an operator's first watching is thought to cost, and each byte that it can reach
 _clock = time.perf_counter
 log = logging.getLogger("schema_kit")
 
@@ -35,12 +36,13 @@ Save = Callable[[OpOverload[..., Any], dict[str, Any]], None]
 
 @dataclass
 class _State:
-    """One overload. `turns`: calls by their shape."""
+    """One overload. `turns`: calls by their shape, but those refused for the budget. `cost_s`: of its last watching."""
 
     signature: Signature
     schema: str
     seen: Operator
     turns: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    cost_s: float | None = None
 
 
 class Session:
@@ -97,14 +99,18 @@ class Session:
 
     def record(self) -> Record:
         """What was seen so far; registered operators that were never called are in it."""
-        found = {}
+        found, others = {}, set()
         for schema in torch._C._jit_get_all_schemas():
             if self.takes(schema.name):
-                name = full_name(schema.name, schema.overload_name)
-                found[name] = Operator(str(schema))
+                found[full_name(schema.name, schema.overload_name)] = Operator(str(schema))
+            else:
+                others.add(schema.name.partition("::")[0])
         found |= {name: state.seen for name, state in self._states.items()}
         schedule = self.schedule
-        return Record(dict(sorted(found.items())), self.namespaces, 1, schedule.spent_s, schedule.ran_s)
+        return Record(
+            dict(sorted(found.items())), self.namespaces, tuple(sorted(others - entry.TORCHS_OWN)),
+            spent_s=schedule.spent_s, ran_s=schedule.ran_s,
+        )  # fmt: skip
 
     def takes(self, name: str) -> bool:
         space = name.partition("::")[0]
@@ -160,6 +166,7 @@ class _Observed(Instead):
         self._session = session
         self._name = entry.name_of(callee)
         self._only: _State | None = None  # of an overload, or a packet with no other
+        self._promised = 0.0  # of the budget
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         session, began = self._session, _clock()
@@ -168,12 +175,16 @@ class _Observed(Instead):
             seen, shape = state.seen, reading.key(args, kwargs)
         seen.calls += 1
         turn = state.turns[shape] = state.turns.get(shape, 0) + 1
+        needs = 0.0
         if session.allowed and (reason := session.allowed.get(self._name)):
             seen.allowed[reason] = seen.allowed.get(reason, 0) + 1
         elif session.schedule.watches(turn):
-            return self._watch(state, (shape, turn), args, kwargs, began)
-        if session.schedule.spend(_clock() - began):
-            self._rest(state)
+            needs = self._needs(state, args, kwargs)
+            if session.schedule.affords(needs, self._promised):
+                return self._watch(state, (shape, turn), args, kwargs, began)
+            state.turns[shape] -= 1
+            seen.unwatched[OVER] = seen.unwatched.get(OVER, 0) + 1
+        self._spend(state, _clock() - began, needs)
         return self.original(*args, **kwargs)
 
     def _state(self, args: Any, kwargs: Any) -> _State:
@@ -184,6 +195,8 @@ class _Observed(Instead):
 
     def _watch(self, state: _State, turn: tuple[object, int], args: Any, kwargs: Any, began: float) -> Any:
         session, inside = self._session, 0.0
+        promised, self._promised = self._promised, 0.0
+        session.schedule.redeem(promised)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             nonlocal inside
@@ -200,15 +213,29 @@ class _Observed(Instead):
             return session.watcher.call(state.signature, state.seen, turn, timed, args, kwargs, session.lock)
         finally:
             session.wrote()
-            if session.schedule.spend(_clock() - began - inside):
-                self._rest(state)
+            state.cost_s = _clock() - began - inside
+            self._spend(state, state.cost_s, 0.0)
 
-    def _rest(self, state: _State) -> None:
-        """What is over the budget is not watched, but the first calls of an operator."""
-        if state.seen.calls >= self._session.schedule.first:
+    def _needs(self, state: _State, args: Any, kwargs: Any) -> float:
+        """What watching this call will cost, in seconds, where there is a budget: as the last one, or by its bytes."""
+        if self._session.schedule.budget is None:
+            return 0.0
+        if state.cost_s is not None:
+            return state.cost_s
+        return WATCHING_S + BYTE_S * reading.size([*args, *kwargs.values()])
+
+    def _spend(self, state: _State, seconds: float, needs: float) -> None:
+        """Rests where there is not so much left as it needs."""
+        schedule = self._session.schedule
+        schedule.spend(seconds)
+        if not schedule.affords(needs, self._promised):
             self.take()
             state.seen.rested = True
-            self._session.schedule.rest(self.put)
+            schedule.rest(needs, self._awake)
+
+    def _awake(self, promised: float) -> None:
+        self._promised += promised
+        self.put()
 
 
 def full_name(name: str, overload: str) -> str:

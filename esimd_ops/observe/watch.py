@@ -98,6 +98,9 @@ class Watcher:
             for tensor in (tensor for tensors in parts for tensor in tensors):
                 if tensor.untyped_storage()._cdata not in before.storages:
                     self._results.add(signature.op, turn, where, tensor, depth)
+            for name in (name for name in before.tensors if name not in signature.declared):
+                for tensor in before.tensors[name]:
+                    self._results.add(signature.op, turn, where, tensor, depth, name)
         return result
 
     def _judge(
@@ -121,7 +124,9 @@ class Watcher:
                 fresh = False
                 continue
             if handed := self._results.earlier(tensor, before.moment):
-                _keep(result, handed, Times(where, 1, size), turn, self._results.calls_since(handed))
+                alike = handed.op == signature.op and handed.turn[0] == turn[0]
+                calls = max(1, turn[1] - handed.turn[1]) if alike else 1
+                _keep(result, handed, Times(where, 1, size), calls, self._results.calls_since(handed))
                 fresh = False
             for index, other in enumerate([*others, tensors[:number]]):
                 if any(memory.overlap(tensor, twin) for twin in other):
@@ -150,16 +155,15 @@ def _identical(one: Tensor, other: Tensor) -> bool:
     )
 
 
-def _keep(result: Result, handed: Handed, times: Times, turn: Turn, watched: int) -> None:
-    """The result was handed out before. How many calls ago tells the size of a ring, where the calls were alike.
+def _keep(result: Result, handed: Handed, times: Times, calls: int, watched: int) -> None:
+    """The result was handed out before, so many calls ago, which tells the size of a ring.
 
     watched: of the calls between, those that were watched. Where some were not, the ring may have turned several times:
     it is known to hold what these have handed out, no more.
     """
-    calls = turn[1] - handed.turn[1] if handed.turn[0] == turn[0] else 1
     ring = min(calls, watched + 1)
     if result.kept is None:
-        result.kept = Kept(times, handed.op, handed.where, ring)
+        result.kept = Kept(times, handed.op, handed.where, ring, handed.argument)
     else:
         result.kept.times.add(times)
         if ring == calls:

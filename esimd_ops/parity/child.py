@@ -67,7 +67,7 @@ def _subject(request: Request, op: str, schema: Schema) -> Subject | None:
     from esimd_ops.trials import given
     from esimd_ops.trials.subject import OfTable
 
-    if request.samples and op in given.named(request.samples):
+    if request.samples and op in given.named(request.samples, schema.namespace):
         return given.OfUser(schema, request.samples)
     if op not in OPS or tuple(arg.name for arg in schema.args) != OPS[op].arguments:
         return None

@@ -46,18 +46,20 @@ def _subject(question: Question) -> Subject | str:
 def _answer(question: Question, subject: Subject) -> Answer:
     import torch
 
-    from . import subjects
+    from . import replay, subjects
     from .trial import make_call, stand_in, try_out
 
     torch.manual_seed(0)
-    calls = [make_call(subject.op, arguments, subject.effect) for arguments in subject.arguments]
-    if not (calls[0].written or calls[0].returns):
+    call = make_call(subject.op, subject.arguments, subject.effect)
+    if not (call.written or call.returns):
         return Answer(failed="nothing to compare: it returns nothing, and WRITES names nothing that its sample passes")
-    no_fake = stand_in(calls[0])
+    no_fake = stand_in(call)
     names: tuple[str, ...] = (subject.op.name(),)
     if question.guard:
         names += subjects.guard(question.namespace, question.op, subject)
-    seen = try_out(calls[0], calls[1] if len(calls) > 1 else None, names, question.device)
+    given = subject.other() if replay.available(question.device) else None
+    other = make_call(subject.op, given, subject.effect) if given else None
+    seen = try_out(call, other, names, question.device)
     return Answer(subject.schema, tuple(seen), no_fake=no_fake and not question.guard)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,17 @@ from schema_patch.model import Effect
 
 @dataclass(frozen=True)
 class Subject:
-    """One operator and one or two sets of arguments of the same shapes."""
+    """One operator and the arguments of a call. `others`: those of other calls, each made when it is asked for."""
 
     op: torch._ops.OpOverload
     schema: str  # as registered
     effect: Effect
-    arguments: tuple[dict[str, Any], ...]
+    arguments: dict[str, Any]
+    others: Iterator[dict[str, Any]]
+
+    def other(self) -> dict[str, Any] | None:
+        """The first of them whose tensors have the same shapes."""
+        return next((found for found in self.others if _shapes(found) == _shapes(self.arguments)), None)
 
 
 def find(namespace: str, name: str, samples: str) -> Subject | str:
@@ -31,19 +37,24 @@ def find(namespace: str, name: str, samples: str) -> Subject | str:
         return f"{namespace}::{name} is not registered"
     one: given.OfUser | OfTable
     if samples:
-        if name not in given.named(samples):
+        if name not in given.named(samples, schema.namespace):
             return f"{samples} has no SAMPLES for {name}"
         one = given.OfUser(schema, samples)
-        arguments = tuple(one.make(label) for label in one.labels())
+        made = (one.make(label) for label in one.labels())
     elif name in OPS:
         one = OfTable(OPS[name])
         ordinary = one.labels()[0]
-        arguments = (one.make(ordinary), one.others(ordinary))
+        made = (make(ordinary) for make in (one.make, one.others))
     else:
         return "not in the operator table: give --samples"
     op = registry.overload(schema)
     effect = one.effect(schema) or Effect(name, one.writes, "unknown", "its schema")
-    return Subject(op, str(op._schema), effect, arguments)
+    return Subject(op, str(op._schema), effect, next(made), made)
+
+
+def _shapes(arguments: dict[str, Any]) -> list[tuple[str, list[torch.Size]]]:
+    tensors = ((n, v if isinstance(v, (list, tuple)) else [v]) for n, v in arguments.items())
+    return [(name, [part.shape for part in parts if isinstance(part, torch.Tensor)]) for name, parts in tensors]
 
 
 def guard(namespace: str, name: str, subject: Subject) -> tuple[str, ...]:

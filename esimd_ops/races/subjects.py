@@ -15,8 +15,9 @@ from .order import Order
 def of(order: Order, op: str, schema: str) -> Subject | None:
     """The subject, or None for an operator of which nobody said what to try it with."""
     subject: Subject | None = None
-    if order.samples and op in given.named(order.samples):
-        subject = OfUser(grammar.parse(schema), order.samples)
+    parsed = grammar.parse(schema)
+    if order.samples and op in given.named(order.samples, parsed.namespace):
+        subject = OfUser(parsed, order.samples)
     elif op in OPS:
         subject = OfTable(OPS[op])
         subject.labels("all" if order.shapes == "decode" or order.replay else order.shapes)

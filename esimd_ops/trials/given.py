@@ -67,13 +67,10 @@ def _file(path: str) -> Any:
 
 def _folder(folder: Path) -> Any:
     """Calls as `observe --save` writes them, and the table beside them."""
-    samples: dict[str, list[Arguments]] = {}
+    samples: dict[str, Calls] = {}
     for path in sorted(folder.glob("*.pt")):
-        try:
-            call = torch.load(path, map_location="cpu", weights_only=True)
-            samples.setdefault(call["operator"].partition("::")[2], []).append(call["arguments"])
-        except (RuntimeError, KeyError, TypeError, pickle.UnpicklingError) as error:
-            raise ToolError(f"not a call that `observe --save` wrote: {error}", str(path)) from error
+        parts = path.name.split(".")  # namespace.op[.overload].DIGEST.pt
+        samples.setdefault(".".join(parts[1:-2]), Calls()).append(path)
     if not samples:
         raise ToolError("expected calls that `observe --save` wrote (*.pt), found none", str(folder))
     known = tables.read_file(folder / TABLE).entries if (folder / TABLE).exists() else {}
@@ -81,9 +78,24 @@ def _folder(folder: Path) -> Any:
     return SimpleNamespace(SAMPLES=samples, WRITES=writes, RETURNS={op: e.returns for op, e in known.items()})
 
 
-def named(where: str) -> tuple[str, ...]:
-    """The operators that have samples there."""
-    return tuple(_table(where, "SAMPLES"))
+class Calls(list[Any]):
+    """The saved calls of operators of one name, by their files, each read when asked for: a program makes many."""
+
+    def of(self, namespace: str | None) -> Calls:
+        return Calls(path for path in super().__iter__() if path.name.startswith(f"{namespace}."))
+
+    def __getitem__(self, index: Any) -> Any:
+        path: Path = super().__getitem__(index)
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)["arguments"]
+        except (RuntimeError, KeyError, TypeError, pickle.UnpicklingError) as error:
+            raise ToolError(f"not a call that `observe --save` wrote: {error}", str(path)) from error
+
+
+def named(where: str, namespace: str | None) -> tuple[str, ...]:
+    """The operators of this namespace that have samples there; a file of a person names none."""
+    given = _table(where, "SAMPLES").items()
+    return tuple(op for op, calls in given if not isinstance(calls, Calls) or calls.of(namespace))
 
 
 def _table(where: str, name: str) -> Mapping[str, Any]:
@@ -98,7 +110,7 @@ class OfUser(Subject):
 
     def __init__(self, schema: Schema, where: str) -> None:
         op = schema.op
-        self.name, self._where = op, where
+        self.name, self._where, self._namespace = op, where, schema.namespace
         self._arguments = [arg.name for arg in schema.args]
         self.writes = self._names("WRITES", schema.writes)
         inplace = self._names("INPLACE", self.writes)
@@ -124,6 +136,8 @@ class OfUser(Subject):
     def _given(self) -> list[Any]:
         given = _table(self._where, "SAMPLES")[self.name]
         given = given() if callable(given) else given
+        if isinstance(given, Calls):
+            return given.of(self._namespace)
         return given if isinstance(given, list) else [given]
 
     def labels(self, shapes: str = "all") -> tuple[str, ...]:

@@ -229,7 +229,7 @@ def _owner(dist_info: str) -> Owner | None:
     return Owner(re.sub(r"[-_.]+", "-", match["name"]).lower(), match["version"]) if match else None
 
 
-def _record(site: str, dist_info: str, found: Found) -> Iterator[tuple[str, tuple[Owner, str]]]:
+def _record(site: str, dist_info: str, found: Contents) -> Iterator[tuple[str, tuple[Owner, str]]]:
     """The libraries that a RECORD on disk names, by path. Without a RECORD nobody owns them."""
     record = os.path.join(site, dist_info, "RECORD")
     if not os.path.isfile(record):

@@ -69,6 +69,14 @@ def with_rows(op: Any) -> None:
     op(x(2, 3), torch.zeros(2, 8)[:, :3])
 
 
+def kept_argument(op: Any) -> None:
+    """Its caller has another operator keep a tensor, and holds it."""
+    for _ in range(2):
+        held = x()
+        torch.ops.observed_honest.keeps_argument(held)
+        op(x(3))
+
+
 def either(op: Any) -> None:
     op(x(), zeros())
     same = x()
@@ -118,8 +126,33 @@ LIES = {
     "python_kept": Case(consumed, ("OB101", "SP104"), "that it keeps"),
     "python_overload.two": Case(lambda op: op(x(), zeros(), 2), ("SP101",), "writes 'out'"),
     "two_of_one_memory": Case(either, ("SP101",), "writes 'out'", (("out",), "nothing")),
+    "at_times": Case(lambda op: [op(x(2, 3).t()), op(x(2, 3))], ("SP103",), "returns 'x' as if it were a new tensor: 1 watched call", ((), "unknown")),
+    "sparse": Case(lambda op: op(torch.eye(3).to_sparse()), ("SP101",), "'x' in 1 of 1 watched calls, up to 6 of 12 bytes"),
+    "sparse_rows": Case(lambda op: op(torch.eye(3).to_sparse_csr()), ("SP101",), "writes 'x'"),
+    "inner_replaced": Case(lambda op: op(Boxed(x())), ("SP101",), "writes 'x'"),
+    "hands_back": Case(kept_argument, ("SP104",), "'x' of observed_honest::keeps_argument", ((), "private buffer")),
+    "writes_kept": Case(kept_argument, ("OB101",), "changed 'x', given to observed_honest::keeps_argument"),
     "from_a_thread": Case(lambda op: in_threads(lambda _: op(x(), zeros())), ("SP101",), "'out' in 8 of 8"),
 }  # fmt: skip
+
+
+def by_numpy(op: Any) -> None:
+    """Several tensors over one memory, which torch knows as several storages."""
+    result = torch.ops.observed_honest.frees_and_takes(x())
+    op(x(), torch.from_numpy(result.numpy()))
+    bytes_ = zeros().numpy()
+    for out in [torch.from_numpy(bytes_) for _ in range(TIMES)]:
+        torch.ops.observed_honest.frees_and_takes(out)
+        op(x(), out)
+
+
+def trained_by_hand(op: Any) -> None:
+    weight, other = x(), x()
+    for _ in range(TIMES):
+        torch.ops.observed_honest.frees_and_takes(weight)
+        op(other, weight)
+        weight.sub_(0.5)
+        torch.ops.observed_honest.frees_and_takes(other.add_(1))
 
 
 def in_threads(work: Callable[[int], object]) -> None:
@@ -222,6 +255,11 @@ ANSWERS = {
     "python_own_state": Case(again(lambda op: op(x()))),
     "subclass": Case(lambda op: op(Boxed(x()), Boxed(zeros()))),
     "half_used": Case(again(lambda op: op(x(), zeros()))),
+    "over_numpy": Case(by_numpy),
+    "updates": Case(trained_by_hand),
+    "keeps_argument": Case(lambda op: op(x())),
+    "sparse": Case(again(lambda op: op(torch.eye(3).to_sparse()))),
+    "sparse_written": Case(again(lambda op: op(torch.eye(3).to_sparse()))),
 }  # fmt: skip
 
 
@@ -246,12 +284,16 @@ class Boxed(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if "inner_replaced" in str(function):
+            args[0].inner = args[0].inner * 2
+            return None
         plain = [each.inner if isinstance(each, Boxed) else each for each in args]
         return function(*plain, **(kwargs or {}))
 
 
 kept: list[Tensor] = []
 state: list[Tensor] = []
+given: list[Tensor] = []
 
 
 def define() -> list[torch.library.Library]:
@@ -279,6 +321,12 @@ def define() -> list[torch.library.Library]:
         "python_overload.two(Tensor x, Tensor out, int n) -> ()": lambda x, out, n: write(x, out),
         "two_of_one_memory(Tensor x, Tensor out) -> ()": write,
         "from_a_thread(Tensor x, Tensor out) -> ()": write,
+        "at_times(Tensor x) -> Tensor": lambda x: x.contiguous(),
+        "sparse(Tensor x) -> ()": nothing(lambda x: x._values().mul_(3)),
+        "sparse_rows(Tensor x) -> ()": nothing(lambda x: x.values().mul_(3)),
+        "inner_replaced(Tensor x) -> ()": nothing(lambda x: x),
+        "hands_back(Tensor x) -> Tensor": lambda x: given[-1],
+        "writes_kept(Tensor x) -> ()": nothing(lambda x: given[-1].add_(1)),
     }.items():
         liars.define(schema)
         liars.impl(schema.partition("(")[0], function, "CompositeExplicitAutograd")
@@ -287,6 +335,11 @@ def define() -> list[torch.library.Library]:
         "python_own_state(Tensor x) -> Tensor": own_state,
         "subclass(Tensor x, Tensor(a!) out) -> ()": write,
         "half_used(Tensor x, Tensor(a!) out, Tensor? mask=None) -> ()": lambda x, out, mask=None: write(x, out),
+        "over_numpy(Tensor x, Tensor(a!) out) -> ()": write,
+        "updates(Tensor x, Tensor(a!) out) -> ()": write,
+        "keeps_argument(Tensor x) -> ()": nothing(given.append),
+        "sparse(Tensor x) -> Tensor": lambda x: x * 2,
+        "sparse_written(Tensor(a!) x) -> ()": nothing(lambda x: x._values().mul_(3)),
     }.items():
         honest.define(schema)
         honest.impl(schema.partition("(")[0], function, "CompositeExplicitAutograd")
@@ -298,6 +351,13 @@ def define() -> list[torch.library.Library]:
     trained = custom(f"{HONEST}::python_trained", lambda x: x * 2, (), schema="(Tensor x) -> Tensor")
     trained.register_autograd(lambda context, grad: grad * 2)
     return [liars, honest]
+
+
+def nothing(function: Callable[[Tensor], object]) -> Callable[[Tensor], None]:
+    def kernel(x: Tensor) -> None:
+        function(x)
+
+    return kernel
 
 
 def custom(name: str, function: Any, writes: tuple[str, ...], schema: str | None = None) -> Any:

@@ -81,6 +81,24 @@ def test_a_program_that_is_killed_is_told_with_what_was_seen(run) -> None:
     assert report["facts"]["operators"]["prog::lie"]["writes"]["out"]["of"] == 12
 
 
+def test_a_namespace_that_nobody_has_is_an_error(run, tmp_path: Path) -> None:
+    """Also beside one that is there: what was not looked at must not look clean."""
+    expected = "namespace 'porg': expected operators torch.ops.porg, found none; did you mean 'prog'?"
+    done = run("-m", "esimd_ops", "observe", "--namespace", "porg", "--", PROGRAM)
+    assert (done.returncode, "nothing verified" in done.stdout) == (2, True)
+    assert expected in done.stderr
+    options = {"SCHEMA_KIT_OBSERVE": str(tmp_path / "seen.json"), "SCHEMA_KIT_OBSERVE_OPTIONS": "namespace=prog,porg"}
+    assert run(PROGRAM, **options).returncode == 0
+    done = run("-m", "esimd_ops", "observe", "--from", "seen.json")
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert "error: SP101 prog::lie" in done.stdout
+    done = run("-m", "esimd_ops", "observe", "--from", "seen.json", "--namespace", "prog")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "4 operators: 1 right, 1 wrong, 2 unknown")
+    done = run("-m", "esimd_ops", "observe", "--from", "seen.json", "--budget", "0.1")
+    assert "--save and --budget are for a program" in done.stderr
+
+
 def test_a_module_without_operators_is_not_clean(run) -> None:
     done = run("-m", "esimd_ops", "observe", "--", "-m", "json.tool", "--help")
     assert done.returncode == 2

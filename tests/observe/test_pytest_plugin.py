@@ -76,6 +76,7 @@ def test_nothing_seen_is_not_clean_and_nothing_asked_is_nothing_done(run) -> Non
     done = run(TESTS, "--schema-observe", "elsewhere")
     assert done.returncode == 1
     assert "no operators found; nothing verified" in done.stdout
+    assert "namespace 'elsewhere': expected operators torch.ops.elsewhere, found none" in done.stdout
     done = run(TESTS + LIE)
     assert done.returncode == 0
     assert "schema" not in done.stdout

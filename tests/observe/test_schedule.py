@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
 from esimd_ops.observe import schedule
+from esimd_ops.observe import session as session_module
+from esimd_ops.observe.record import Operator
 from esimd_ops.observe.schedule import Schedule
 from esimd_ops.observe.session import Session
+from esimd_ops.observe.watch import Signature, Watcher
 
 
 def test_the_first_of_each_shape_then_one_in_so_many() -> None:
@@ -28,64 +34,115 @@ def test_shapes_are_counted_apart_and_numbers_are_not(operators: object) -> None
 
 
 class Clock:
-    """A second passes at every look; `rests` are asked for, and end when the test says so."""
+    """Time passes where the test says so; alarms ring when it is theirs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.timers = 0.0, []
+        self.now = 0.0
+        self.alarms: list[tuple[float, Callable[[], None]]] = []
         monkeypatch.setattr(schedule.time, "perf_counter", self)
+        monkeypatch.setattr(session_module, "_clock", self)
         clock = self
 
-        class Timer:
-            def __init__(self, delay: float, wake: object) -> None:
-                self.delay, self.wake, self.daemon = delay, wake, False
-                clock.timers.append(self)
+        class Alarm:
+            def __init__(self, delay: float, wake: Callable[[], None]) -> None:
+                self.alarm = (clock.now + delay, wake)
 
-            def start(self) -> None: ...
+            def start(self) -> None:
+                clock.alarms.append(self.alarm)
 
             def cancel(self) -> None: ...
 
-        monkeypatch.setattr(schedule.threading, "Timer", Timer)
+        monkeypatch.setattr(schedule, "Alarm", Alarm)
 
     def __call__(self) -> float:
         return self.now
 
-
-def test_what_is_over_the_budget_rests_until_the_share_is_kept_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    chosen, woken = Schedule(budget=0.1), []
-    clock.now = 10.0
-    assert not chosen.spend(0.9)
-    assert chosen.spend(0.6)  # 1.5 of 10 seconds
-    chosen.rest(lambda: woken.append(1))
-    chosen.rest(lambda: woken.append(2))
-    (timer,) = clock.timers
-    assert timer.delay == pytest.approx(5.0)  # 1.5 of 15 seconds
-    timer.wake()
-    assert woken == [1, 2]
+    def run(self, seconds: float) -> None:
+        self.now += seconds
+        due = [alarm for alarm in self.alarms if alarm[0] <= self.now]
+        self.alarms = [alarm for alarm in self.alarms if alarm not in due]
+        for _, wake in due:
+            wake()
 
 
-def test_a_resting_operator_is_called_as_if_nobody_observed_but_never_before_its_first_calls(
-    operators: object, monkeypatch: pytest.MonkeyPatch
+def test_who_cannot_be_paid_rests_until_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, woken = Clock(monkeypatch), list[str]()
+    chosen = Schedule(budget=0.125)
+    clock.run(8)
+    chosen.spend(0.75)
+    assert chosen.affords(0.25)
+    assert not chosen.affords(0.5)
+    chosen.rest(0.5, lambda _: woken.append("dear"))
+    assert not chosen.affords(0.0), "others are waiting"
+    chosen.rest(0.125, lambda _: woken.append("cheap"))
+    clock.run(1)
+    assert woken == []
+    clock.run(1)
+    assert woken == ["dear"]
+    assert not chosen.affords(0.125), "it is promised"
+    assert chosen.affords(0.5, promised=0.5)
+    chosen.redeem(0.5)
+    chosen.spend(0.5)
+    clock.run(1)
+    assert woken == ["dear", "cheap"]
+
+
+@pytest.mark.parametrize("budget", [0.01, 0.05])
+def test_the_budget_is_kept_at_every_moment_and_nobody_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, budget: float
 ) -> None:
-    chosen = Schedule(first=3, every=2, budget=1e-9)
-    monkeypatch.setattr(chosen, "rest", lambda wake: resting.append(wake))
-    resting: list[object] = []
-    session = Session(["observed_honest"], chosen)
+    """Cheap operators that are called all the time, and a dear one, which is called now and then."""
+    clock = Clock(monkeypatch)
+    space = f"budgeted_{round(budget * 1000)}"
+    library = torch.library.Library(space, "FRAGMENT")
+    costs = {"a": 1e-4, "b": 2e-4, "dear": 1e-2, "c": 5e-5}
+    for name in costs:
+        library.define(f"{name}(Tensor x) -> ()")
+        library.impl(name, lambda _: clock.run(1e-6), "CPU")
+    ops = [getattr(getattr(torch.ops, space), name).default for name in costs]
+    cheap = [op for op in ops if "dear" not in str(op)]
+
+    def call(_: object, signature: Signature, seen: Operator, __: object, original: Any, args: Any, *___: Any) -> None:
+        clock.run(costs[signature.op.partition("::")[2]])
+        seen.watched += 1
+        original(*args)
+
+    monkeypatch.setattr(Watcher, "call", call)
+    monkeypatch.setattr(session_module, "BYTE_S", 3e-6)  # of 4 KiB: what is not known is overrated
+    session, x = Session([space], Schedule(first=5, every=10, budget=budget)), torch.zeros(1024)
+    session.start()
+    most = 0.0
+    try:
+        for step in range(10_000):
+            for op in ops if step % 70 == 0 else cheap:
+                op(x)
+                most = max(most, session.schedule.spent_s - budget * session.schedule.ran_s)
+            clock.run(1e-3)
+        seen = session.record().operators
+    finally:
+        session.stop()
+    assert most <= 1e-9
+    assert all(seen[f"{space}::{name}"].watched >= 5 for name in costs), seen
+    assert session.schedule.spent_s > 0.5 * budget * session.schedule.ran_s, "what is allowed is used"
+
+
+def test_a_resting_operator_is_called_as_if_nobody_observed(operators: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    session = Session(["observed_honest"], Schedule(budget=0.5))
     op = torch.ops.observed_honest.count
     op(torch.ones(2))
     bare = op._op
     session.start()
-    for _ in range(20):
-        op(torch.ones(2))
-    assert op._op is bare  # its third call was the last to be watched
-    (wake,) = resting
-    wake()
+    op(torch.ones(2))
+    assert op._op is bare, "nothing has run yet: not even its first call can be paid"
+    clock.run(1)
     assert op._op is not bare
     op(torch.ones(2))
     session.stop()
     assert op._op is bare
     seen = session.record().operators["observed_honest::count"]
-    assert (seen.watched, seen.calls, seen.rested) == (3, 4, True)
+    assert (seen.watched, seen.calls, seen.rested) == (1, 2, True)
+    assert seen.unwatched == {schedule.OVER: 1}
 
 
 def test_nothing_is_left_where_nothing_is_observed(operators: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
@@ -141,6 +141,15 @@ class Report:
     facts: dict[str, object] = field(default_factory=dict)
     strict: bool = False
     may_be_empty: bool = False  # nothing to verify is fine: files that a hook passes need not hold operators
+
+    def joined(self, *others: Report) -> Report:
+        """With what others found; how findings count stays as it is here."""
+        return replace(
+            self,
+            checked=tuple(row for report in (self, *others) for row in report.checked),
+            findings=tuple(finding for report in (self, *others) for finding in report.findings),
+            errors=tuple(error for report in (self, *others) for error in report.errors),
+        )
 
     @property
     def failed(self) -> tuple[Finding, ...]:

@@ -18,7 +18,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WANTED, TRIED = ("3.10", "3.11", "3.12", "3.13"), ("3.14",)
-TOOLS = ("pytest", "pytest-timeout", "hypothesis", "jsonschema", "numpy", "packaging", "pyelftools", "pyyaml")
+TOOLS = (
+    "pytest",
+    "pytest-timeout",
+    "pytest-xdist",
+    "hypothesis",
+    "jsonschema",
+    "numpy",
+    "packaging",
+    "pyelftools",
+    "pyyaml",
+)
 OF_TORCH = re.compile(r"^ *(import|from) torch\b", re.MULTILINE)
 
 
@@ -48,7 +58,7 @@ def works(program: str, folder: Path) -> bool:
         [scripts / "python", "-m", "pip", "install", "--quiet", ROOT, ROOT / "esimd_soak", *TOOLS],
         [scripts / "schema-patch", "--version"],
         [scripts / "esimd-soak", "--version"],
-        [scripts / "pytest", "-q", "-p", "no:cacheprovider", *tests()],
+        [scripts / "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *tests()],
     ):
         if subprocess.run([str(word) for word in words], check=False, **run).returncode:
             return False

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schema_patch.model import Checked, Finding, Location, Report, ToolError
+from schema_patch.model import Location, Report, ToolError
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.table import Table
 from schema_patch.source import patch, tree
@@ -232,19 +232,10 @@ def verify(wheel: Path, made: Patch, job: Job, table: Table, progress: Progress)
         [str(wheel)], require=made.known, sycl=job.sycl, devices=job.devices, table=table, progress=progress,
         expect=progress.expect,
     )  # fmt: skip
-    registered = [
-        provenance.Registered(operator.schema, operator.key[0] or "", operator.registration.location)
-        for unit in made.units
-        for operator in unit.operators
-    ]
-    told = list(provenance.check(found.judged, registered))
+    told = provenance.check(found.judged, made.units)
     # A tree may hold registrations that its setup.py does not build; only the known operators must be in the wheel.
-    findings = [row for row in told if isinstance(row, Finding) and (row.code != "SP211" or row.op in made.known)]
-    return replace(
-        report,
-        checked=(*report.checked, *(row for row in told if isinstance(row, Checked))),
-        findings=(*report.findings, *findings),
-    )
+    meant = tuple(finding for finding in told.findings if finding.code != "SP211" or finding.op in made.known)
+    return report.joined(replace(told, findings=meant))
 
 
 def same_but_schemas(patched: Path, control: Path, returns: Returns) -> Report:

@@ -10,7 +10,7 @@ import click
 from schema_patch.commands import console
 from schema_patch.commands.console import TABLES, Reporting, Steps, reported, split
 from schema_patch.commands.version import VERSION
-from schema_patch.model import Checked, Finding, Report, ToolError
+from schema_patch.model import Report, ToolError
 
 from .help import SETTINGS, examples
 
@@ -120,48 +120,21 @@ def _survey(
         paths, require=require, sycl=sycl, devices=devices, include_all=include_all, load=load, table=known,
         progress=step, expect=step.expect,
     )  # fmt: skip
-    if source:
-        told, errors = _provenance(found, source, step)
-        report = _joined(
-            report,
-            Report(
-                tuple(row for row in told if isinstance(row, Checked)),
-                tuple(row for row in told if isinstance(row, Finding)),
-                tuple(errors),
-            ),
-        )
-    report = _joined(report, Report(findings=tuple(caches.stale(report.checked, known.all_namespaces, os.environ))))
-    if parity_device:
-        for more in parity.check(found.judged, table.load(), parity_device, step):
-            report = _joined(report, more)
-    return report
+    more = [_provenance(found, source, step)] if source else []
+    more.append(Report(findings=tuple(caches.stale(report.checked, known.all_namespaces, os.environ))))
+    more += parity.check(found.judged, table.load(), parity_device, step) if parity_device else ()
+    return report.joined(*more)
 
 
-def _joined(report: Report, more: Report) -> Report:
-    from dataclasses import replace
-
-    return replace(
-        report,
-        checked=(*report.checked, *more.checked),
-        findings=(*report.findings, *more.findings),
-        errors=(*report.errors, *more.errors),
-    )
-
-
-def _provenance(found: Gathered, source: str, step: Steps) -> tuple[list[Finding | Checked], list[ToolError]]:
+def _provenance(found: Gathered, source: str, step: Steps) -> Report:
     from schema_patch.schemas import table
     from schema_patch.source import tree
     from schema_patch.verify import provenance
 
     units, errors = tree.read([source], table.load(), step)
-    registered = [
-        provenance.Registered(operator.schema, operator.key[0] or "", operator.registration.location)
-        for unit in units
-        for operator in unit.operators
-    ]
-    if not registered and not errors:
+    if not errors and not any(unit.operators for unit in units):
         errors = [ToolError("expected C++ that registers operators, found none", source)]
-    return list(provenance.check(found.judged, registered)), errors
+    return provenance.check(found.judged, units).joined(Report(errors=tuple(errors)))
 
 
 def _compare(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from schema_patch.elf import targets
 from schema_patch.elf.sycl import sycl_major
@@ -21,30 +22,9 @@ from . import load as loading
 from .gather import Expect, Gathered, Progress, gather
 
 
-def survey(
-    paths: Iterable[str],
-    *,
-    require: Sequence[str] = (),
-    sycl: str | None = None,
-    devices: Sequence[str] = (),
-    include_all: bool = False,
-    load: bool = False,
-    table: Table | None = None,
-    progress: Progress | None = None,
-    expect: Expect | None = None,
-) -> Report:
+def survey(paths: Iterable[str], **asked: Any) -> Report:
     """The report of survey_and_facts."""
-    return survey_and_facts(
-        paths,
-        require=require,
-        sycl=sycl,
-        devices=devices,
-        include_all=include_all,
-        load=load,
-        table=table,
-        progress=progress,
-        expect=expect,
-    )[0]
+    return survey_and_facts(paths, **asked)[0]
 
 
 def survey_and_facts(
@@ -124,13 +104,7 @@ def _with_sources(report: Report, sources: dict[str, bytes], table: Table) -> Re
         return report
     from schema_patch.source import tree  # which reads C++: only an sdist needs it
 
-    judged = tree.judge(sources, table)
-    return replace(
-        report,
-        checked=(*report.checked, *judged.checked),
-        findings=(*report.findings, *judged.findings),
-        errors=(*report.errors, *judged.errors),
-    )
+    return report.joined(tree.judge(sources, table))
 
 
 def facts_of(found: Gathered) -> dict[str, object]:

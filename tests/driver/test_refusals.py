@@ -275,6 +275,18 @@ def test_a_kernel_that_the_host_compiler_lays_out_otherwise(tmp_path: Path) -> N
     assert not (tmp_path / "source.o").exists()
 
 
+def test_a_function_of_intels_mathematics(tmp_path: Path) -> None:
+    """Its header declares it, and no library that comes with the runtime has it."""
+    source = tmp_path / "source.cpp"
+    source.write_text(
+        "#include <sycl/sycl.hpp>\n#include <sycl/ext/intel/math.hpp>\n"
+        "void run(sycl::queue& queue, int* x) {\n"
+        "  queue.single_task([=] { *x = sycl::ext::intel::math::rhadd(x[0], x[1]); });\n}\n"
+    )
+    done = run("-fsycl", "-c", source, "-o", tmp_path / "source.o")
+    refused(done, "__imf_rhadd is in no device library that comes with the runtime", str(source))
+
+
 def test_a_specialization_constant(tmp_path: Path) -> None:
     source = tmp_path / "source.cpp"
     source.write_text(

@@ -239,3 +239,17 @@ def test_plain_sycl_kernels(run: Run, schedule: str) -> None:
     assert torch.equal(got[96:128], v.view(16, 2).flip(1).flatten())
     assert got[128:160].tolist() == [3.0] * 16 + [19.0] * 16
     assert got[160] == v.sum()
+
+
+@pytest.mark.parametrize("schedule", ["ascending,lockstep", "shuffled,reversed,seed=5"])
+def test_plain_sycl_by_name_and_by_address(run: Run, schedule: str) -> None:
+    given = torch.arange(1.0, 33.0)
+    output = run("named", given, 160, schedule)
+    before = torch.cat([torch.tensor([5.0]), 5 + given[:15].cumsum(0)])
+    assert torch.equal(output[:32], torch.cat([before, given[16:].cumsum(0)]))
+    halves = given.reshape(2, 16)
+    assert torch.equal(output[32:64].reshape(2, 16)[:, 2:], halves[:, :14])  # the first two have none before them
+    assert torch.equal(output[64:96], torch.full((32,), 21.0))
+    assert torch.equal(output[96:128], given * torch.tensor([1.0, -1.0]).repeat(16))
+    fours = torch.stack([given[0::4], given[1::4], torch.ones(8), torch.full((8,), 2.0)], dim=1)
+    assert torch.equal(output[128:160], fours.reshape(-1))

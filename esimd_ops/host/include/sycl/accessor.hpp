@@ -2,6 +2,7 @@
 #pragma once
 #include "../esimd_host/runtime.hpp"
 #include "memory_enums.hpp"
+#include "multi_ptr.hpp"
 #include "range.hpp"
 
 namespace sycl {
@@ -16,8 +17,8 @@ class local_accessor {
 
   size_t size() const { return size_.size(); }
   ESIMD_HOST_REGISTERS T* get_pointer() const { return reinterpret_cast<T*>(esimd_host::current->group->local + offset_); }
-  template <access::decorated = access::decorated::no>
-  T* get_multi_ptr() const { return get_pointer(); }
+  template <access::decorated Decorated = access::decorated::no>
+  local_ptr<T, Decorated> get_multi_ptr() const { return get_pointer(); }
   ESIMD_HOST_REGISTERS decltype(auto) operator[](size_t i) const {
     if constexpr (D == 1) return get_pointer()[i];
     else return get_pointer() + i * size_[1];

@@ -123,6 +123,10 @@ inline T clz(T x) { return T(std::countl_zero(std::make_unsigned_t<T>(x))); }
 template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
 inline T ctz(T x) { return T(std::countr_zero(std::make_unsigned_t<T>(x))); }
 
+// Of numbers; true takes the second.
+template <class T, class = std::enable_if_t<detail::is_number<T>>>
+inline T select(T a, T b, bool second) { return second ? b : a; }
+
 template <class To, class From>
 constexpr To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From));

@@ -135,4 +135,27 @@ class context {
   friend bool operator==(const context&, const context&) { return true; }
 };
 
+// Kernels are asked for one thing: how large their groups may be.
+namespace info::kernel_device_specific {
+struct work_group_size {
+  using return_type = size_t;
+  static return_type answer() { return device::max_work_group_size::answer(); }
+};
+}  // namespace info::kernel_device_specific
+enum class bundle_state { input, object, executable };
+struct kernel_id {};
+template <class Kernel>
+kernel_id get_kernel_id() { return {}; }
+struct kernel {
+  template <class Fact>
+  typename Fact::return_type get_info(const device&) const { return Fact::answer(); }
+};
+struct kernel_bundle {
+  kernel get_kernel(const kernel_id&) const { return {}; }
+};
+template <bundle_state>
+kernel_bundle get_kernel_bundle(const context&, const std::vector<kernel_id>&) { return {}; }
+template <bundle_state>
+kernel_bundle get_kernel_bundle(const context&, const std::vector<device>&, const std::vector<kernel_id>&) { return {}; }
+
 }  // namespace sycl

@@ -1,6 +1,7 @@
 // Barriers, fences and functions that a work-group or sub-group computes together.
 #pragma once
 #include <functional>
+#include <type_traits>
 
 #include "nd_item.hpp"
 
@@ -90,6 +91,35 @@ T shift_group_left(sub_group g, T value, size_t by = 1) {
   const size_t from = g.get_local_linear_id() + by;
   const char* slots = gathering::gathered(g, value);
   return gathering::slot<T>(slots, from < g.get_local_linear_range() ? from : g.get_local_linear_id());
+}
+template <class T>
+T shift_group_right(sub_group g, T value, size_t by = 1) {
+  const size_t at = g.get_local_linear_id();
+  return gathering::slot<T>(gathering::gathered(g, value), at >= by ? at - by : at);
+}
+
+// Over memory that the whole group sees: one work-item computes it, and the others see the result.
+template <class G, class In, class Out, class T, class Op>
+Out joint_exclusive_scan(G g, In first, In last, Out result, T sum, Op op) {
+  group_barrier(g);
+  Out end = result + (last - first);
+  if (g.leader())
+    for (; first != last; ++first, ++result) {
+      const T value = *first;
+      *result = sum;
+      sum = op(sum, value);
+    }
+  group_barrier(g);
+  return end;
+}
+template <class G, class In, class Out, class Op, class T = std::decay_t<decltype(*std::declval<In>())>>
+Out joint_inclusive_scan(G g, In first, In last, Out result, Op op, T sum = T()) {
+  group_barrier(g);
+  Out end = result + (last - first);
+  if (g.leader())
+    for (; first != last; ++first, ++result) *result = sum = op(sum, *first);
+  group_barrier(g);
+  return end;
 }
 
 }  // namespace ESIMD_HOST_WIDTH

@@ -30,6 +30,7 @@ class group {
   ESIMD_HOST_REGISTERS size_t get_group_range(int i) const { return launch().groups[3 - D + i]; }
   ESIMD_HOST_REGISTERS range<D> get_group_range() const { return make<range<D>>(launch().groups); }
   ESIMD_HOST_REGISTERS size_t get_group_linear_id() const { return esimd_host::current->group->linear; }
+  ESIMD_HOST_REGISTERS size_t get_group_linear_range() const { return get_group_range().size(); }
   ESIMD_HOST_REGISTERS size_t get_local_linear_id() const { return esimd_host::current->index; }
   ESIMD_HOST_REGISTERS size_t get_local_linear_range() const { return get_local_range().size(); }
   ESIMD_HOST_REGISTERS size_t operator[](int i) const { return get_group_id(i); }
@@ -56,6 +57,7 @@ struct sub_group {
   ESIMD_HOST_REGISTERS range<1> get_group_range() const {
     return (group<3>().get_local_linear_range() + kSubGroupSize - 1) / kSubGroupSize;
   }
+  ESIMD_HOST_REGISTERS size_t get_group_linear_range() const { return get_group_range().size(); }
   ESIMD_HOST_REGISTERS bool leader() const { return get_local_linear_id() == 0; }
   ESIMD_HOST_MEMORY void barrier() const { esimd_host::sub_group_barrier(kSubGroupSize); }
 
@@ -122,4 +124,15 @@ class item {
 };
 
 }  // namespace ESIMD_HOST_WIDTH
+
+namespace ext::oneapi::this_work_item {
+inline namespace ESIMD_HOST_WIDTH {
+template <int D>
+nd_item<D> get_nd_item() { return {}; }
+template <int D>
+group<D> get_work_group() { return {}; }
+inline sub_group get_sub_group() { return {}; }
+}  // namespace ESIMD_HOST_WIDTH
+}  // namespace ext::oneapi::this_work_item
+
 }  // namespace sycl

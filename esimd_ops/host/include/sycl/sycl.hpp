@@ -18,6 +18,7 @@
 #include "group_algorithm.hpp"
 #include "half_type.hpp"
 #include "memory_enums.hpp"
+#include "multi_ptr.hpp"
 #include "nd_item.hpp"
 #include "queue.hpp"
 #include "range.hpp"

@@ -1,6 +1,7 @@
 // sycl::vec: a few numbers side by side, element by element.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "half_type.hpp"
@@ -60,5 +61,17 @@ class alignas(sizeof(T) * (N == 3 ? 4 : N) > 64 ? 64 : sizeof(T) * (N == 3 ? 4 :
  private:
   T elements_[N];
 };
+
+#define ESIMD_HOST_VEC_NAMES(NAME, T) \
+  using NAME##2 = vec<T, 2>;          \
+  using NAME##3 = vec<T, 3>;          \
+  using NAME##4 = vec<T, 4>;          \
+  using NAME##8 = vec<T, 8>;          \
+  using NAME##16 = vec<T, 16>;
+ESIMD_HOST_VEC_NAMES(char, int8_t) ESIMD_HOST_VEC_NAMES(uchar, uint8_t) ESIMD_HOST_VEC_NAMES(short, int16_t)
+ESIMD_HOST_VEC_NAMES(ushort, uint16_t) ESIMD_HOST_VEC_NAMES(int, int32_t) ESIMD_HOST_VEC_NAMES(uint, uint32_t)
+ESIMD_HOST_VEC_NAMES(long, int64_t) ESIMD_HOST_VEC_NAMES(ulong, uint64_t) ESIMD_HOST_VEC_NAMES(half, half)
+ESIMD_HOST_VEC_NAMES(float, float) ESIMD_HOST_VEC_NAMES(double, double)
+#undef ESIMD_HOST_VEC_NAMES
 
 }  // namespace sycl

@@ -20,7 +20,13 @@ struct DeviceProp {
   std::vector<size_t> sub_group_sizes = sycl::info::device::sub_group_sizes::answer();
   uint32_t max_num_sub_groups = 64;
   uint32_t gpu_eu_count = 160, gpu_eu_simd_width = 16, gpu_hw_threads_per_eu = 8, gpu_eu_count_per_subslice = 8;
-  bool has_fp16 = true, has_fp64 = true;
+  bool has_fp16 = true, has_fp64 = true, has_atomic64 = true;
+  // Of 16 lanes of a byte, as the Level Zero adapter of SYCL's runtime computes them.
+  uint32_t preferred_vector_width_char = 16, preferred_vector_width_short = 8, preferred_vector_width_int = 4;
+  uint32_t preferred_vector_width_long = 2, preferred_vector_width_float = 4, preferred_vector_width_double = 2;
+  uint32_t preferred_vector_width_half = 8, native_vector_width_char = 16, native_vector_width_short = 8;
+  uint32_t native_vector_width_int = 4, native_vector_width_long = 2, native_vector_width_float = 4;
+  uint32_t native_vector_width_double = 2, native_vector_width_half = 8;
 };
 
 inline DeviceIndex device_count() { return 1; }

@@ -16,6 +16,7 @@
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes, and no torch
 #   make test-pythons         the kit without torch under Python 3.10 to 3.13, each in a clean environment
 #   make test-vllm            the soak, the plugin and observing in a real vLLM on this CPU; fetches it once
+#   make test-triton          operators whose kernels are Triton's, observed; Triton's interpreter runs them on a CPU
 #   make test-wheels          the native wheel: built twice, tried in a fresh environment; takes minutes
 #   make severe               `check` with every kind of check for every sample of every operator; takes minutes
 #   make mutants              wrong references put to the judge of `check`, all operators; takes minutes
@@ -39,7 +40,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-pythons test-vllm \
+.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-pythons test-vllm test-triton \
   test-wheels bench fuzz mutants severe lint \
   clean audit-corpus upstream-bugs esimd-e2e
 
@@ -59,6 +60,10 @@ test-vllm: $(VENV)/.test
 	TORCH="$(TORCH)" $(PY) tests/soak/vllm_real.py $(VLLM_VENV)
 	TORCH="$(TORCH)" $(PY) tests/guard/vllm_plugin_real.py $(VLLM_VENV)
 	TORCH="$(TORCH)" $(PY) tests/observe/vllm_real.py $(VLLM_VENV)
+
+test-triton: $(VENV)/.test
+	$(PIP) install --quiet --no-deps --target build/triton triton
+	TRITON_INTERPRET=1 PYTHONPATH=build/triton $(PY) -m pytest tests/observe/triton_real.py
 
 test-registrations: $(VENV)/.test
 	$(PY) tests/registrations/libraries.py --jobs $(WORKERS) build/registrations
@@ -106,7 +111,7 @@ bench: $(VENV)/.test
 	$(PY) benchmarks/ops.py
 	$(PY) benchmarks/startup.py
 	$(PY) benchmarks/guard.py
-	$(PY) benchmarks/observe.py
+	$(PY) benchmarks/observe.py $(if $(wildcard $(VLLM_VENV)/model),--vllm $(VLLM_VENV))
 	$(PY) benchmarks/verify.py
 	$(PY) benchmarks/host.py
 	$(PY) tests/soak/bench_soak.py

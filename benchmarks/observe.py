@@ -1,20 +1,26 @@
 """What observing costs: a loop of 100,000 small calls and a decode loop, with budgets, and when it is off.
 
-    python benchmarks/observe.py [--calls N] [--steps N]
+    python benchmarks/observe.py [--calls N] [--steps N] [--vllm VENV]
 
 The small calls are of an operator in Python that writes one element: about the cheapest there is, so that what stands
 in its way shows. The decode loop is that of a language model at batch 8: for each token 8 layers of norm, product,
 rotary embedding, a write into a paged cache of 8 MiB and attention, the operators' own as `torch.library` ones, and a
 prompt of a new length now and then. Times are those of one run after a warm-up; `share` is what the kit measured of
-itself, `slower` what the clock says. A budget holds for what comes after the first calls of each operator.
+itself, `slower` what the clock says. With VENV, an environment that `make test-vllm` made, vLLM's own decode loop is
+the third.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -115,10 +121,25 @@ def timed(run: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
+def of_vllm(venv: Path) -> Iterator[list[Any]]:
+    """What observe_vllm.py told."""
+    words = [str(venv / "bin" / "python"), str(Path(__file__).with_name("observe_vllm.py")), str(venv / "model")]
+    settings = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(words, env=settings, stdout=subprocess.PIPE, text=True, check=True)
+    yield from (json.loads(line) for line in done.stdout.splitlines() if line.startswith('["'))
+
+
+def add(table: Table, name: str, budget: str, took: float, bare: float, *told: float) -> None:
+    share, watched, calls = told or (0, 0, 0)
+    seen = (f"{share:.1%}", f"{watched} of {calls} seen") if told else ("", "")
+    table.add_row(name, budget, f"{took:.2f}", f"{took / bare - 1:+.1%}" if took != bare else "", *seen)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--vllm", type=Path)
     asked = parser.parse_args()
     library = define()
     table = Table("loop", "budget", header_style="bold", title=f"torch {torch.__version__}")
@@ -130,8 +151,7 @@ def main() -> None:
     }
     for name, run in loops.items():
         timed(run)
-        bare = timed(run)
-        table.add_row(name, "not observed", f"{bare:.2f}", "", "", "")
+        add(table, name, "not observed", bare := timed(run), bare)
         for budget in BUDGETS:
             with observe(NAMESPACE, budget=budget) as seen:
                 took = timed(run)
@@ -140,9 +160,12 @@ def main() -> None:
                 sum(getattr(op, field) for op in record.operators.values()) for field in ("watched", "calls")
             )
             words = f"{budget:.0%}" if budget else "none"
-            share = f"{record.spent_s / record.ran_s:.1%}"
-            table.add_row(name, words, f"{took:.2f}", f"{took / bare - 1:+.1%}", share, f"{watched} of {calls} seen")
-        table.add_row(name, "off again", f"{(after := timed(run)):.2f}", f"{after / bare - 1:+.1%}", "", "")
+            add(table, name, words, took, bare, record.spent_s / record.ran_s, watched, calls)
+        add(table, name, "off again", timed(run), bare)
+    if asked.vllm:
+        rows = list(of_vllm(asked.vllm))
+        for budget, took, *told in rows:
+            add(table, "vLLM, 8 times 256 tokens", budget, took, rows[0][1], *told)
     with nullcontext(library):
         Console().print(table)
 

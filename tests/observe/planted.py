@@ -123,6 +123,7 @@ LIES = {
     "large": Case(big, ("SP101",), "writes 'x'"),
     "python": Case(lambda op: op(x(), zeros()), ("SP101",), "writes 'out'", (("out",), "nothing")),
     "python_custom": Case(lambda op: op(x(), zeros()), ("SP101",), "writes 'out'"),
+    "python_triton": Case(lambda op: op(x(), zeros()), ("SP101",), "writes 'out'"),
     "python_kept": Case(consumed, ("OB101", "SP104"), "that it keeps"),
     "python_overload.two": Case(lambda op: op(x(), zeros(), 2), ("SP101",), "writes 'out'"),
     "two_of_one_memory": Case(either, ("SP101",), "writes 'out'", (("out",), "nothing")),
@@ -249,6 +250,7 @@ ANSWERS = {
     "inference": Case(in_inference),
     "large": Case(lambda op: op(torch.ones(5 << 20), torch.ones(5 << 20))),
     "python_custom": Case(again(lambda op: op(x(), zeros()))),
+    "python_triton": Case(again(lambda op: op(x(), zeros()))),
     "python_trained": Case(trained),
     "python_compiled": Case(compiled),
     "python_nested": Case(again(lambda op: op(x()))),
@@ -345,6 +347,8 @@ def define() -> list[torch.library.Library]:
         honest.impl(schema.partition("(")[0], function, "CompositeExplicitAutograd")
     custom(f"{LIARS}::python_custom", write, ())
     custom(f"{HONEST}::python_custom", write, ("out",))
+    torch.library.triton_op(f"{LIARS}::python_triton", write, mutates_args=())
+    torch.library.triton_op(f"{HONEST}::python_triton", write, mutates_args=("out",))
     custom(f"{HONEST}::python_compiled", lambda x: x * 2, (), schema="(Tensor x) -> Tensor").register_fake(
         torch.empty_like
     )

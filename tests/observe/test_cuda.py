@@ -1,6 +1,7 @@
 """On an NVIDIA device: one liar among honest operators, of kernels that run on after their call has returned.
 
-The kernels are compiled by NVRTC, which comes with torch; where nvcc is, the liar is also a C++ extension of its own.
+The kernels are compiled by NVRTC, which comes with torch. The liar is also a C++ extension of its own: of nvcc's kernel,
+and of ATen's on CUDA tensors, for which g++ is enough.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ extern "C" __global__ void twice(const float* x, float* out, int n, int clocks) 
   if (i < n) out[i] = 2 * x[i];
 }
 """
-EXTENSION = """
-#include <torch/extension.h>
-#include <torch/library.h>
+LAUNCH = """
 #include <ATen/cuda/CUDAContext.h>
 __global__ void twice(const float* x, float* out, int n) {
   int i = threadIdx.x + blockIdx.x * blockDim.x;
@@ -37,18 +36,25 @@ void run(const at::Tensor& x, const at::Tensor& out) {
   int n = x.numel();
   twice<<<(n + 127) / 128, 128, 0, at::cuda::getCurrentCUDAStream()>>>(x.data_ptr<float>(), out.data_ptr<float>(), n);
 }
+"""
+ATEN = "void run(const at::Tensor& x, const at::Tensor& out) { out.copy_(x * 2); }"
+EXTENSION = """
+#include <ATen/ATen.h>
+#include <torch/library.h>
+%(run)s
 at::Tensor more(const at::Tensor& x) { return x + 1; }
-TORCH_LIBRARY(observed_nvcc, m) {
+TORCH_LIBRARY(%(name)s, m) {
   m.def("liar(Tensor x, Tensor out) -> ()");
   m.def("honest(Tensor x, Tensor(a!) out) -> ()");
   m.def("fresh(Tensor x) -> Tensor");
 }
-TORCH_LIBRARY_IMPL(observed_nvcc, CUDA, m) {
+TORCH_LIBRARY_IMPL(%(name)s, CUDA, m) {
   m.impl("liar", &run);
   m.impl("honest", &run);
   m.impl("fresh", &more);
 }
 """
+COMPILERS = {"nvcc": (LAUNCH, ".cu"), "gxx": (ATEN, ".cpp")}
 SLOW = 20_000_000  # clocks: over 10 ms, long after the call has returned
 
 
@@ -144,17 +150,20 @@ def test_a_call_that_is_captured_is_not_watched_and_is_said(library: object) -> 
     assert seen.record.operators["observed_cuda::honest"].unwatched == {"captured into a graph": 1}
 
 
-@pytest.mark.skipif(cpp_extension.CUDA_HOME is None, reason="NOT RUN: nvcc is not on this machine")
-def test_an_extension_with_one_liar(tmp_path: Path) -> None:
-    source = tmp_path / "extension.cu"
-    source.write_text(EXTENSION)
-    cpp_extension.load("observed_nvcc", [str(source)], build_directory=str(tmp_path), is_python_module=False)
-    ops = torch.ops.observed_nvcc
-    with observe("observed_nvcc") as seen:
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_an_extension_with_one_liar(compiler: str, tmp_path: Path) -> None:
+    if compiler == "nvcc" and cpp_extension.CUDA_HOME is None:
+        pytest.skip("NOT RUN: nvcc is not on this machine")
+    name, (run, suffix) = f"observed_{compiler}", COMPILERS[compiler]
+    source = tmp_path / f"extension{suffix}"
+    source.write_text(EXTENSION % {"name": name, "run": run})
+    cpp_extension.load(name, [str(source)], build_directory=str(tmp_path), is_python_module=False)
+    ops = getattr(torch.ops, name)
+    with observe(name) as seen:
         for _ in range(3):
             ops.liar(x(), torch.zeros(1000, device="cuda"))
             ops.honest(x(), torch.zeros(1000, device="cuda"))
             ops.fresh(x())
     report = seen.report()
-    assert [(finding.op, finding.code) for finding in report.findings] == [("observed_nvcc::liar", "SP101")]
+    assert [(finding.op, finding.code) for finding in report.findings] == [(f"{name}::liar", "SP101")]
     assert sum(row.verdict is Verdict.RIGHT for row in report.checked) == 2

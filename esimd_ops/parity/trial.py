@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from esimd_ops import registry, samples
-from esimd_ops.trials.memory import Guarded, digest, same_bits
+from esimd_ops.table import Tensors
+from esimd_ops.trials.memory import Guarded, bits, digest, same_bits
 from esimd_ops.trials.messages import Done, Observation
 from esimd_ops.trials.subject import Subject
 from schema_patch.model import Severity, Verdict
@@ -20,6 +21,7 @@ from schema_patch.schemas.grammar import Schema
 from .load import Load
 
 RESULTS_HELD = 8  # more than the four buffers of the largest ring seen
+WARM = 2  # calls more, after which a cache has filled
 REFUSAL = (RuntimeError, ValueError, TypeError, IndexError)
 
 
@@ -52,6 +54,7 @@ class Trial:
         self.more: dict[tuple[str, str], int] = {}
         self.digests: dict[str, dict[str, str]] = {}
         self.refused: list[str] = []
+        self.foreign = ""  # the first sample whose result was not the buffer handed back
 
     def run(self, step: Step) -> Done:
         verdict = self._schema()
@@ -61,27 +64,36 @@ class Trial:
                 step(label)
                 if self._numbers(label):
                     run.append(label)
-            if run and self.effort != "quick":
+                    # At once: later samples may lie where this one lay.
+                    if self.effort != "quick" and not self._found("PA101", "PA102", "PA105", "PA107"):
+                        self._attempt("other values", self._others, label, step)
+                if self._found("PA114"):
+                    break  # what such an operator gives from now on is an accident of addresses
+            if run and self.effort != "quick" and not self._found("PA114"):
                 self._more(run, step)
         told = [self._with_count(key) for key in self.told]
         if any(found.severity == Severity.ERROR.value for found in told):
             verdict = Verdict.WRONG
         return Done(self.operator.name, verdict.value, len(run), tuple(told), tuple(self.refused), self.digests)
 
+    def _found(self, *codes: str) -> bool:
+        return any(code in codes for code, _ in self.told)
+
     def _more(self, run: list[str], step: Step) -> None:
         """The checks that take several calls, on arguments that one call was fine with."""
         severe = self.effort == "severe"
         for label in dict.fromkeys((run[0], max(run, key=self._weight))) if severe else run[:1]:
             self._attempt("again under load", self._repeat, label, step)
-        # What is wrong or does not repeat by itself says nothing of earlier calls and addresses.
-        if not any(code in ("PA101", "PA102", "PA105", "PA107") for code, _ in self.told):
+        # What is wrong or does not repeat by itself says nothing of addresses.
+        if not self._found("PA101", "PA102", "PA105", "PA107"):
             for label in run if severe else run[:1]:
-                self._attempt("other values", self._others, label, step)
                 if self.beyond:
                     self._attempt("unaligned", self._unaligned, label, step)
+                if self.operator.over:
+                    self._attempt("in place", self._in_place, label, step)
         self._attempt("results held at once", self._returns, run[0], step)
         # torch's own buffers have no sentinels around them, and what does not repeat compares with nothing.
-        if not any(code in ("PA106", "PA107") for code, _ in self.told):
+        if not self._found("PA106", "PA107"):
             dense = next((label for label in run if _dense(self._arguments(label))), run[0])
             self._attempt("compiled", self._compiled, dense, step)
 
@@ -119,7 +131,8 @@ class Trial:
         }
 
     def _invoke(self, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Any:
-        values = [guards[name].tensor if name in guards else value for name, value in arguments.items()]
+        # Each time a new tensor, whose version says nothing of what its memory held before.
+        values = [guards[name].tensor.data if name in guards else value for name, value in arguments.items()]
         try:
             returned = self.call(*values)
             if self.device == "xpu":
@@ -128,7 +141,7 @@ class Trial:
             raise Refused(_first_line(error)) from error
         return returned
 
-    def _written(self, guards: dict[str, Guarded]) -> dict[str, Tensor]:
+    def _written(self, guards: dict[str, Guarded]) -> Tensors:
         return {name: guards[name].tensor.to("cpu", copy=True) for name in self.operator.writes}
 
     def _schema(self) -> Verdict:
@@ -145,13 +158,14 @@ class Trial:
         arguments = self._arguments(label)
         guards = self._guard(arguments)
         try:
-            self._invoke(arguments, guards)
+            returned = self._invoke(arguments, guards)
         except Refused as error:
             if "argument '" in str(error) and not operator.published(arguments):
                 self.refused.append(f"{label}: {error}")
             else:
                 self._tell("PA111", "", f"{label}: {error}")
             return False
+        written = self._judge(label, arguments, guards)
         for name, guard in guards.items():
             if trespass := guard.trespass():
                 self._tell("PA106", name, f"{label}: '{name}': wrote {trespass}")
@@ -161,9 +175,9 @@ class Trial:
                 self._tell("PA104", name, f"{label}: '{name}' was written, and must only be read")
             elif name not in self.schema.writes:
                 self._tell("PA103", name, f"{label}: '{name}' was written, and the schema does not say so")
-        self._judge(label, arguments, guards)
-        got = operator.comparable(self._written(guards))
-        self.digests[label] = {name: digest(value) for name, value in got.items()}
+        if operator.returned and isinstance(returned, Tensor) and not guards[operator.returned].is_held_by(returned):
+            self.foreign = self.foreign or label
+        self.digests[label] = {name: digest(value) for name, value in operator.comparable(written).items()}
         return True
 
     def _unaligned(self, label: str) -> None:
@@ -173,59 +187,88 @@ class Trial:
         self._invoke(arguments, guards)
         self._judge(f"{label}, unaligned", arguments, guards)
 
-    def _judge(self, label: str, arguments: samples.Arguments, guards: dict[str, Guarded]) -> None:
+    def _in_place(self, label: str) -> None:
+        """The numbers again, where outputs are the inputs that they may be."""
+        arguments = self._arguments(label)
+        guards = self._guard(arguments)
+        guards |= {output: guards[source] for output, source in self.operator.over.items()}
+        self._invoke(arguments, guards)
+        self._judge(f"{label}, in place", arguments, guards)
+
+    def _judge(self, label: str, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Tensors:
+        """What the call has written; whether it is right, and stays as it is while that is found out."""
         before = {name: guards[name].before.cpu() for name in self.operator.writes}
+        written = self._written(guards)
         truth = self.operator.truth(arguments)
-        for told in truth.told(before, self._written(guards)) if truth else ():
+        for told in truth.told(before, written) if truth else ():
             self._tell(told.code, told.message.split(":")[0], f"{label}: {told.message}")
+        for name, value in self._written(guards).items():
+            if not same_bits(value, written[name]):
+                self._tell("PA107", name, f"{label}: '{name}' was still written after the call had returned")
+        return written
 
     def _others(self, label: str) -> None:
-        """Other values where the first ones lay, and these again: what was kept from an earlier call shows."""
+        """Other values where the first ones lay, then these again over what those gave: what was kept shows."""
         arguments, others = self._arguments(label), self.operator.others(label)
         truth = self.operator.truth(others) if others else None
         if others is None or truth is None:
             return
         guards = self._guard(arguments)
-        self._invoke(arguments, guards)
-        first = self.operator.comparable(self._written(guards))
+        again = self._steady(arguments, guards)
+        for _ in range(WARM):
+            for name in again():
+                self._tell("PA107", name, f"{label}: '{name}' differs when called again")
+                return
+        first = self._written(guards)
         for name, guard in guards.items():
             guard.tensor.copy_(others[name])
         before = {name: guards[name].tensor.to("cpu", copy=True) for name in self.operator.writes}
         self._invoke(others, guards)
         for told in truth.told(before, self._written(guards)):
             self._tell("PA114", "", f"{label}: with other values at the same addresses, {told.message}")
-        for guard in guards.values():
-            guard.reset()
+        for name, guard in guards.items():
+            if name not in self.operator.overwritten:
+                guard.reset()
+        left = self._written(guards)
         self._invoke(arguments, guards)
-        again = self.operator.comparable(self._written(guards))
-        for name, value in first.items():
-            if not same_bits(again[name], value):
+        for name in self.operator.overwritten:  # what the operator left alone holds what the others gave
+            alone = bits(first[name]) == bits(guards[name].before.cpu())
+            first[name] = torch.where(alone, left[name], first[name])
+        expected, found = self.operator.comparable(first), self.operator.comparable(self._written(guards))
+        for name, value in expected.items():
+            if not same_bits(found[name], value):
                 self._tell("PA114", "", f"{label}: '{name}' differs after a call with other values")
 
     def _repeat(self, label: str) -> None:
-        """The bits of an undisturbed run, again and again, while the operator also runs elsewhere on other memory."""
+        """The bits of an undisturbed run, again and again, while another thread runs it on other memory and values."""
         arguments = self._arguments(label)
-        guards, others = self._guard(arguments), self._guard(arguments)
+        others = self.operator.others(label) or arguments
+        run, elsewhere = (self._steady(values, self._guard(values)) for values in (arguments, others))
+        differing: list[str] = []
+        with Load(self.device, lambda: differing.extend(elsewhere())):
+            for turn in range(1, self.repeat):
+                for name in run():
+                    self._tell("PA107", name, f"{label}: '{name}' differs in run {turn + 1} of {self.repeat}")
+                    return
+        for name in differing[:1]:
+            self._tell("PA107", name, f"{label}: '{name}' differs when another thread calls too")
 
-        def run() -> dict[str, Tensor]:
+    def _steady(self, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Callable[[], Iterator[str]]:
+        """Runs the operator, now and then again: the outputs that have other bits than now."""
+
+        def run() -> Tensors:
             for guard in guards.values():
                 guard.reset()
             self._invoke(arguments, guards)
             return self.operator.comparable(self._written(guards))
 
-        def elsewhere() -> None:
-            for guard in others.values():
-                guard.reset()
-            self._invoke(arguments, others)
-
         first = run()
-        with Load(self.device, elsewhere):
-            for turn in range(1, self.repeat):
-                again = run()
-                for name, value in first.items():
-                    if not same_bits(again[name], value):
-                        self._tell("PA107", name, f"{label}: '{name}' differs in run {turn + 1} of {self.repeat}")
-                        return
+
+        def differing() -> Iterator[str]:
+            again = run()
+            return (name for name, value in first.items() if not same_bits(again[name], value))
+
+        return differing
 
     def _returns(self, label: str) -> None:
         """Hold several results at once: each is the caller's buffer, or at least none is another's."""
@@ -236,15 +279,12 @@ class Trial:
         results = [self._invoke(arguments, guards) for guards in calls]
         if not all(isinstance(result, Tensor) for result in results):
             return
-        buffer = self.operator.returned
         storages = {result.untyped_storage().data_ptr() for result in results}
         if len(storages) < len(results):
             message = f"{len(results)} results held at once share {len(storages)} buffers"
             self._tell("PA108", "", message)
-        elif buffer and any(
-            result.data_ptr() != guards[buffer].tensor.data_ptr() for result, guards in zip(results, calls, strict=True)
-        ):
-            self._tell("PA109", "", f"the result is not '{buffer}'")
+        elif self.foreign:
+            self._tell("PA109", "", f"{self.foreign}: the result is not '{self.operator.returned}'")
 
     def _compiled(self, label: str) -> None:
         """A program that makes its buffers, calls the operator and uses them, eager and compiled."""

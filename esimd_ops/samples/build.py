@@ -25,9 +25,22 @@ def normal(*shape: int, spread: float = 1.0, centre: float = 0.0) -> Tensor:
     return (torch.randn(*shape) * spread + centre).half()
 
 
-def activations(*shape: int, variant: str = "") -> Tensor:
-    """Ordinary values; "faint" ones have a mean square about as large as a norm's epsilon, which then counts."""
-    return normal(*shape, spread=1e-3 if variant.startswith("faint") else 1.0)
+SPREADS = {"faint": 1e-3, "faint-other": 1e-3, "tiny": 2e-5}
+
+
+def activations(*shape: int, variant: str = "", spread: float = 1.0) -> Tensor:
+    """Ordinary values. "faint" ones have a mean square about as large as a norm's epsilon, which then counts; "tiny"
+    ones are subnormal; of "outliers" some are hundreds of times as large as others, and some subnormal."""
+    values = normal(*shape, spread=SPREADS.get(variant, spread))
+    if variant == "outliers":
+        values[..., ::61] *= 300
+        values[..., 1::61] *= 1e-5
+    return values
+
+
+def epsilon(variant: str) -> float:
+    """What is added to a mean square: 1e-6, but in "faint-other", so that a constant in its place shows."""
+    return 1e-5 if variant == "faint-other" else 1e-6
 
 
 def poison(*shape: int) -> Tensor:
@@ -38,8 +51,14 @@ def poison_int(*shape: int) -> Tensor:
     return torch.full(shape, POISON, dtype=torch.int32)
 
 
-def norm_weight(K: int) -> Tensor:
-    return normal(K, spread=0.1, centre=1.0)
+def norm_weight(K: int, variant: str = "") -> Tensor:
+    """About 1; of "outliers" some negative, some large and some subnormal."""
+    weight = normal(K, spread=0.1, centre=1.0)
+    if variant == "outliers":
+        weight[::7] *= -1
+        weight[::122] *= 150
+        weight[3::61] *= 3e-5
+    return weight
 
 
 def padded_rows(tensor: Tensor, pad: int) -> Tensor:
@@ -51,11 +70,24 @@ def padded_rows(tensor: Tensor, pad: int) -> Tensor:
 
 
 def int4_matrix(N: int, K: int, variant: str = "") -> tuple[Tensor, Tensor]:
-    """Random nibbles [N, K/2], and scales [N, K/128] of both signs; "zeros" makes the scales of every second row 0."""
+    """Random nibbles [N, K/2], and scales [N, K/128] of both signs; "zeros" makes the scales of every second row 0,
+    "outliers" those of every second row subnormal, "faint-other" all."""
     scale = normal(N, K // 128, spread=0.01)
     if variant == "zeros":
         scale[::2] = 0
+    if variant == "outliers":
+        scale[1::2] *= 1e-3
+    elif variant == "faint-other":
+        scale *= 1e-4
     return torch.randint(0, 256, (N, K // 2), dtype=torch.uint8), scale
+
+
+def fp16_matrix(N: int, K: int, variant: str = "") -> Tensor:
+    """[N, K]; of "outliers" every second row is subnormal."""
+    weight = normal(N, K, spread=0.02)
+    if variant == "outliers":
+        weight[1::2] *= 1e-3
+    return weight
 
 
 def fp8_matrix(N: int, K: int, variant: str = "e4m3") -> Tensor:
@@ -82,17 +114,19 @@ def fp8_matrix(N: int, K: int, variant: str = "e4m3") -> Tensor:
 
 def tokens(T: int, K: int, variant: str = "") -> Tensor:
     """[T, K] activations; ones where the weights hold one code each."""
-    return torch.ones(T, K).half() if variant.endswith("-codes") else normal(T, K)
+    return torch.ones(T, K).half() if variant.endswith("-codes") else activations(T, K, variant=variant)
 
 
 def one_scale(variant: str = "", factor: float = 1.0) -> Tensor:
     """An fp32 scale, [1]; without a dimension for E5M2, which operators take as well; 1 where codes are read back."""
     if variant.endswith("-codes"):
         return torch.ones(1)
+    factor *= 1e-4 if variant == "faint-other" else 1  # subnormal results
     return factor * (torch.tensor(0.03) if variant == "e5m2" else torch.tensor([0.02]))
 
 
 def block_scales(N: int, K: int, variant: str = "") -> Tensor:
     """[ceil(N/128), K/128] fp32."""
     blocks = ((N + 127) // 128, K // 128)
-    return torch.ones(blocks) if variant.endswith("-codes") else torch.rand(blocks) * 0.03 + 0.005
+    scales = torch.rand(blocks) * 0.03 + 0.005
+    return torch.ones(blocks) if variant.endswith("-codes") else scales * 1e-4 if variant == "faint-other" else scales

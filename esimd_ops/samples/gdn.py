@@ -6,27 +6,27 @@ Slot 0 belongs to no sequence: it is the null block of vLLM's pools, which stand
 import torch
 from torch import Tensor
 
-from .build import Arguments, Choices, normal, padded_rows, poison
+from .build import Arguments, Choices, activations, normal, padded_rows, poison
 
 HEAD = 128
+FAR = 300  # slots of a pool whose numbers take more than a byte
 SPARE = 3  # slots of the pools, the null block among them, and rows of the outputs that no sequence uses
 
 
 def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Tensor]:
     dim = (2 * H + HV) * HEAD
     tensors = {
-        "qkvz": normal(rows, dim + HV * HEAD, spread=0.3),
-        "conv_state": normal(slots, 3, dim, spread=0.3),
+        "qkvz": activations(rows, dim + HV * HEAD, variant=variant, spread=0.3),
+        "conv_state": activations(slots, 3, dim, variant=variant, spread=0.3),
         "conv_weight": normal(dim, 4, spread=0.5),
         "conv_bias": normal(dim, spread=0.1),
         "A_log": normal(HV, spread=0.5),
         "dt_bias": normal(HV, spread=0.5),
-        "ba": normal(rows, 2 * HV),
+        "ba": activations(rows, 2 * HV, variant="outliers" if variant == "outliers" else ""),
         "ssm_state": normal(slots, HV, HEAD, HEAD, spread=0.1),
     }
     if variant == "faint":  # so that the epsilon of the unit vectors counts
-        for name in ("qkvz", "conv_state", "conv_bias"):
-            tensors[name] *= 1e-3
+        tensors["conv_bias"] *= 1e-3
     # Past 20, log(1 + exp(x)) is x, also where exp(x) is infinite; a small A_log lets the decay show it.
     tensors["ba"][0, -1], tensors["A_log"][-1] = 100.0, -6.0
     if variant == "strided":
@@ -36,16 +36,18 @@ def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Te
 
 
 def _slots(count: int, pool: int, variant: str) -> Tensor:
-    """Distinct slots in no order; "negative" leaves every second sequence without one."""
+    """Distinct slots in no order; "negative" leaves every second sequence without one, "far" has the last one."""
     slots = torch.randperm(pool - 1)[:count].int() + 1
     if variant == "negative":
-        slots[::2] = -1
+        slots[::2] = -1 - torch.arange(len(slots[::2]))
+    if variant == "far" and (slots != pool - 1).all():
+        slots[0] = pool - 1
     return slots
 
 
 def gdn_conv_fused(N: int, H: int, HV: int, variant: str = "") -> Arguments:
     rows = N + 2 * (variant == "more rows")
-    pool = rows + SPARE
+    pool = FAR if variant == "far" else rows + SPARE
     layer = _layer(rows, pool, H, HV, variant)
     return {
         "qkvz": layer["qkvz"],
@@ -65,12 +67,13 @@ def gdn_conv_fused(N: int, H: int, HV: int, variant: str = "") -> Arguments:
         "HV": HV,
         "K": HEAD,
         "V": HEAD,
-        "scale": HEAD**-0.5,
+        "scale": 0.1 if variant == "outliers" else HEAD**-0.5,
     }
 
 
 def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") -> Arguments:
-    rows, pool = D * P + SPARE, D * P + SPARE
+    rows = D * P + SPARE
+    pool = FAR if variant == "far" else rows
     layer = _layer(rows, pool, H, HV, variant)
     slots = _slots(D * P, pool, "").reshape(D, P)
     accepted = torch.randint(0, P + 1, (D,), dtype=torch.int32)
@@ -101,7 +104,7 @@ def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") 
         "HV": HV,
         "K": HEAD,
         "V": HEAD,
-        "scale": HEAD**-0.5,
+        "scale": 0.1 if variant == "outliers" else HEAD**-0.5,
     }
 
 
@@ -121,6 +124,8 @@ ONE_TOKEN = (
     (2, 2, 4, "faint"),
     (3, 1, 2, "more rows"),
     (128, 1, 1),
+    (3, 1, 2, "outliers"),
+    (3, 1, 1, "far"),
 )
 
 SIZES: Choices = {
@@ -138,6 +143,8 @@ SIZES: Choices = {
             (2, 3, 8, 16, "null block"),
             (1, 2, 8, 16, "faint"),
             (2, 2, 2, 4, "null start"),
+            (1, 2, 8, 16, "outliers"),
+            (2, 2, 1, 1, "far"),
         ),
     ),
 }

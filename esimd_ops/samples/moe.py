@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .build import Arguments, Choices, block_scales, fp8_matrix, normal, poison, poison_int, tokens
+from .build import Arguments, Choices, activations, block_scales, fp8_matrix, normal, poison, poison_int, tokens
 
 
 def logits(T: int, E: int, variant: str) -> Tensor:
@@ -13,6 +13,7 @@ def logits(T: int, E: int, variant: str) -> Tensor:
     values = (torch.randn(T, E) * 2 * grid).round() / grid
     if variant == "spread":  # past what exp() of the largest, or of the smallest, can hold
         values = values * 16 + 100
+        values[1::2] *= -1  # the largest of a row may be far below zero
     if variant == "ties":
         values[0] = 0
     return values.half()
@@ -44,10 +45,13 @@ def routing(T: int, topk: int, E: int, variant: str = "") -> Tensor:
 
 def moe_scatter(T: int, topk: int, E: int, K: int, variant: str = "") -> Arguments:
     rows = T * topk + (variant == "more rows")
+    ids = torch.argsort(routing(T, topk, E).flatten(), stable=True).int()
+    if variant == "outliers":
+        ids[-1] = ids[0]  # one twice
     return {
-        "hidden_states": normal(T, K),
-        "router_top_value": torch.rand(T, topk).half(),
-        "sorted_token_ids": torch.argsort(routing(T, topk, E).flatten(), stable=True).int(),
+        "hidden_states": activations(T, K, variant=variant),
+        "router_top_value": router_weights(T, topk, variant=variant),
+        "sorted_token_ids": ids,
         "scattered_hidden": poison(rows, K),
         "scattered_weights": poison(rows),
         "K": K,
@@ -56,11 +60,16 @@ def moe_scatter(T: int, topk: int, E: int, K: int, variant: str = "") -> Argumen
     }
 
 
+def router_weights(*shape: int, variant: str = "") -> Tensor:
+    """Within 0 and 1; of "outliers" any numbers, since nothing asks that they be probabilities."""
+    return activations(*shape, variant=variant) if variant == "outliers" else torch.rand(*shape).half()
+
+
 def moe_scatter_fused(T: int, topk: int, E: int, K: int, variant: str = "") -> Arguments:
     rows = T + 2 * (variant == "more rows")
     return {
-        "hidden_states": normal(rows, K),
-        "top_values": torch.rand(rows, topk).half(),
+        "hidden_states": activations(rows, K, variant=variant),
+        "top_values": router_weights(rows, topk, variant=variant),
         "top_indices": routing(rows, topk, E, variant),
         "scattered_hidden": poison(rows * topk, K),
         "scattered_weights": poison(rows * topk),
@@ -76,10 +85,16 @@ def moe_scatter_fused(T: int, topk: int, E: int, K: int, variant: str = "") -> A
 
 def moe_gather(T: int, topk: int, K: int, variant: str = "") -> Arguments:
     rows = T * topk + 1
+    ids = torch.randperm(rows)[: T * topk].reshape(T, topk).int()
+    moe_output, weights = activations(rows, K, variant=variant), router_weights(rows, variant=variant)
+    if variant == "outliers":
+        ids[0, 1] = ids[0, 0]  # one twice
+        moe_output[ids[1]] = activations(topk, K, variant="tiny")
+        moe_output[ids[2]], weights[ids[2]] = normal(topk, K), normal(topk, spread=2e-5)
     return {
-        "moe_output": normal(rows, K),
-        "topk_ids": torch.randperm(rows)[: T * topk].reshape(T, topk).int(),
-        "scattered_weights": torch.rand(rows).half(),
+        "moe_output": moe_output,
+        "topk_ids": ids,
+        "scattered_weights": weights,
         "final_hidden": poison(T + (variant == "more rows"), K),
         "K": K,
         "topk": topk,
@@ -91,7 +106,7 @@ def moe_act(total_rows: int, N_half: int, variant: str = "") -> Arguments:
     rows = total_rows + (variant == "more rows")
     N_gate_up = 2 * N_half + (64 if variant == "wide" else 0)
     return {
-        "input": normal(rows, N_gate_up, spread=5.0),
+        "input": activations(rows, N_gate_up, variant=variant, spread=5.0),
         "output": poison(rows, N_half),
         "N_gate_up": N_gate_up,
         "N_half": N_half,
@@ -158,9 +173,12 @@ GROUPED = (
     (1, 1, 64, 1),
     (3, 65, 144, 40, "uncovered"),
     (16, 33, 512, 5, "e4m3 by name"),
-    (2, 17, 128, 128),
+    (2, 17, 128, 300),
+    (2, 33, 128, 9, "tiny"),
+    (300, 4, 64, 40),
+    (2, 1040, 2560, 6, "outliers"),
 )
-ACTIVATIONS = ((8, 512), (1, 64), (3, 192, "wide"), (5, 320, "more rows"), (4, 7), (128, 64))
+ACTIVATIONS = ((8, 512), (1, 64), (3, 192, "wide"), (5, 320, "more rows"), (4, 7), (128, 64), (3, 1088, "outliers"))
 
 SIZES: Choices = {
     "esimd_moe_topk": (moe_topk, ((4,), (1,), (67,), (5, "ties"), (3, "more rows"), (128, "spread"))),
@@ -184,7 +202,8 @@ SIZES: Choices = {
             (33, 2, 16, 384),
             (3, 2, 8, 128, "more rows"),
             (5, 3, 8, 100),
-            (128, 2, 8, 128),
+            (140, 2, 8, 128),
+            (3, 2, 8, 2176, "outliers"),
         ),
     ),
     "esimd_moe_scatter_fused": (
@@ -197,11 +216,21 @@ SIZES: Choices = {
             (6, 2, 8, 128, "more rows"),
             (5, 3, 9, 100),
             (128, 2, 32, 128),
+            (4, 10, 512, 2176, "outliers"),
+            (300, 2, 32, 128, "one expert"),
         ),
     ),
     "esimd_moe_gather": (
         moe_gather,
-        ((4, 8, 256), (1, 1, 128), (33, 10, 384), (3, 2, 128, "more rows"), (5, 3, 100), (128, 8, 128)),
+        (
+            (4, 8, 256),
+            (1, 1, 128),
+            (33, 10, 384),
+            (3, 2, 128, "more rows"),
+            (5, 3, 100),
+            (128, 8, 128),
+            (40, 3, 2176, "outliers"),
+        ),
     ),
     "esimd_moe_silu_mul": (moe_act, ACTIVATIONS),
     "esimd_moe_gelu_tanh_mul": (moe_act, ACTIVATIONS),
@@ -213,9 +242,12 @@ SIZES: Choices = {
             (8, 64, 256, 24),
             (1, 1, 128, 1),
             (3, 130, 384, 40, "uncovered"),
-            (4, 65, 256, 150, "uint8"),
+            (4, 65, 256, 300, "uint8"),
+            (2, 33, 128, 9, "tiny"),
             (1, 256, 128, 3, "e4m3-codes"),
             (1, 256, 128, 130, "e4m3-codes"),
+            (300, 4, 128, 40),
+            (2, 1040, 2560, 6, "outliers"),
         ),
     ),
 }

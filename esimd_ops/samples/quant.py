@@ -2,11 +2,11 @@
 
 import torch
 
-from .build import Arguments, Choices, normal, poison, poison_int
+from .build import Arguments, Choices, activations, poison, poison_int
 
 
 def q4_0_quantize(T: int, K: int, variant: str = "") -> Arguments:
-    input = normal(T, K)
+    input = activations(T, K, variant=variant)
     if variant == "zeros":
         input[0, :128] = 0
         input[-1, -1], input[-1, -2] = -9.0, 9.0  # as large in both directions
@@ -18,6 +18,15 @@ def q4_0_quantize(T: int, K: int, variant: str = "") -> Arguments:
 SIZES: Choices = {
     "q4_0_quantize": (
         q4_0_quantize,
-        ((16, 1024), (1, 128), (65, 384), (3, 256, "zeros"), (5, 512, "bf16"), (300, 128)),
+        (
+            (16, 1024),
+            (1, 128),
+            (65, 384),
+            (3, 256, "zeros"),
+            (5, 512, "bf16"),
+            (300, 128),
+            (2, 8320, "outliers"),
+            (2, 256, "tiny"),
+        ),
     ),
 }

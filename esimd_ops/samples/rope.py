@@ -2,7 +2,7 @@
 
 import torch
 
-from .build import Arguments, Choices, activations, normal, poison
+from .build import Arguments, Choices, activations, norm_weight, poison
 
 HEAD = 256
 POSITIONS = 4096
@@ -15,19 +15,27 @@ def cos_sin_cache(rotary_dim: int) -> torch.Tensor:
     return torch.cat((angle.cos(), angle.sin()), -1).half()
 
 
+def rope_weight(variant: str) -> torch.Tensor:
+    """Added to 1 by the operator."""
+    return norm_weight(HEAD, variant) - 1
+
+
 def qkv_split_norm_rope(
     T: int, q_heads: int, kv_heads: int, gate: int, rotary_dim: int, variant: str = ""
 ) -> Arguments:
     heads = q_heads * (1 + gate) + 2 * kv_heads
+    positions = torch.randint(0, POSITIONS, (T,), dtype=torch.int32)
+    if T > 2:  # both ends, and one twice
+        positions[:3] = torch.tensor([0, POSITIONS - 1, 0])
     return {
-        "qkv_state": activations(T, heads * HEAD, variant=variant),
+        "qkv_state": activations(T, heads, HEAD, variant=variant).flatten(1),
         "q_out": poison(T, q_heads * HEAD),
         "gate_out": poison(T, q_heads * HEAD),
         "k_out": poison(T, kv_heads * HEAD),
         "v_out": poison(T, kv_heads * HEAD),
-        "norm_wq": normal(HEAD, spread=0.1),
-        "norm_wk": normal(HEAD, spread=0.1),
-        "positions": torch.randint(0, POSITIONS, (T,), dtype=torch.int32),
+        "norm_wq": rope_weight(variant),
+        "norm_wk": rope_weight(variant),
+        "positions": positions,
         "q_heads": q_heads,
         "kv_heads": kv_heads,
         "attn_output_gate": bool(gate),
@@ -43,7 +51,7 @@ def qkv_split_norm_rope_v(
     for name, value in qkv_split_norm_rope(T, q_heads, kv_heads, gate, rotary_dim, variant).items():
         arguments[name] = value
         if name == "norm_wk":
-            arguments["norm_wv"] = normal(HEAD, spread=0.1)
+            arguments["norm_wv"] = rope_weight(variant)
     return arguments
 
 
@@ -57,6 +65,7 @@ HEADS = (
     (2, 3, 1, 0, 128),
     (2, 2, 1, 1, 64, "faint"),
     (128, 1, 1, 0, 64),
+    (101, 5, 5, 1, 64, "outliers"),
 )
 
 SIZES: Choices = {

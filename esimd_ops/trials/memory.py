@@ -65,6 +65,11 @@ class Guarded:
         """Some element of the tensor has other bits than at first."""
         return bool(((self._memory != self._before) & ~self._outside).any())
 
+    def is_held_by(self, tensor: Tensor) -> bool:
+        """`tensor` is the very memory, in the same form."""
+        own, other = ((t.data_ptr(), t.shape, t.stride(), t.dtype) for t in (self.tensor, tensor))
+        return own == other
+
     def trespass(self) -> str | None:
         """Where memory outside the tensor was written, in words, or None."""
         strays = ((self._memory != self._before) & self._outside).nonzero().flatten()

@@ -6,7 +6,7 @@ Two kinds: an operator of the table (here), and one that its user describes (`gi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from esimd_ops import fakes, samples
@@ -41,6 +41,7 @@ class Subject(ABC):
     writes: tuple[str, ...]
     overwritten: tuple[str, ...]
     returned: str | None
+    over: Mapping[str, str] = {}  # an output and the input that it may be
 
     @abstractmethod
     def labels(self, shapes: str = "all") -> tuple[str, ...]:
@@ -88,7 +89,7 @@ class OfTable(Subject):
 
     def __init__(self, operator: Operator) -> None:
         self.name, self.writes, self.returned = operator.name, operator.writes, operator.returned
-        self.overwritten = operator.overwritten
+        self.overwritten, self.over = operator.overwritten, operator.over
         self._operator = operator
         self._sizes = {samples.label(sizes): sizes for sizes in operator.samples}
 

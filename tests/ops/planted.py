@@ -93,12 +93,71 @@ def cached_by_address(values):
     values["output"].copy_(output)
 
 
-def cached_by_address_in_one_size(values):
-    """Wrong in a sample that is not the first."""
+def cached_in_one_size(name, argument, shape):
+    def run(values):
+        right(name)(values)
+        if values[argument].shape == shape:
+            output = SUMS.setdefault(values[argument].data_ptr(), values["output"].clone())
+            values["output"].copy_(output)
+
+    return run
+
+
+def cached_by_address_and_version(values):
+    """An allocator that hands memory out again gives both again."""
+    right("esimd_gemv_fp16")(values)
+    weight = values["weight"]
+    values["output"].copy_(SUMS.setdefault((weight.data_ptr(), weight._version), values["output"].clone()))
+
+
+def cached_from_the_third_call_on(values):
+    right("esimd_gemv_fp8_pern")(values)
+    calls = SUMS.setdefault((values["weight"].data_ptr(), "calls"), [])
+    calls.append(values["output"].clone())
+    values["output"].copy_(calls[2] if len(calls) > 2 else calls[-1])
+
+
+def kept_where_it_is_a_number(values):
+    """As fmax() and accumulating kernels do: poison does not show it."""
+    old = values["output"].clone()
+    right("esimd_moe_silu_mul")(values)
+    values["output"].copy_(torch.where(old.isnan(), values["output"], old))
+
+
+SCRATCH = {}
+
+
+def through_memory_of_all_threads(values):
+    output = values["output"].clone()
+    right("esimd_rms_norm_gated")(values | {"output": output})
+    SCRATCH["output"] = output
+    time.sleep(0.001)  # as a kernel without Python's lock
+    if SCRATCH["output"].shape == output.shape:
+        output = SCRATCH["output"]
+    values["output"].copy_(output)
+
+
+def wrong_on_other_threads(values):
+    right("esimd_moe_gelu_tanh_mul")(values)
+    if threading.current_thread() is not threading.main_thread():
+        values["output"][0, 0] += len(CALLS) % 2
+        CALLS.append(None)
+
+
+def output_before_the_input_is_read_in_one_size(values):
+    if values["out"].shape[-1] == 2816:
+        values["out"].zero_()
+    right("esimd_norm_add_norm")(values)
+
+
+def output_before_the_input_is_read(values):
+    values["output"][:1].zero_()
     right("esimd_rms_norm")(values)
-    if values["output"].shape == (1, 2816):
-        output = SUMS.setdefault(values["output"].data_ptr(), values["output"].clone())
-        values["output"].copy_(output)
+
+
+def fresh_for_many_rows(values):
+    right("esimd_gemm_int4_pgrp")(values)
+    return values["output"].clone() if len(values["output"]) > 60 else values["output"]
 
 
 KEPT = {}
@@ -170,6 +229,15 @@ register("planted", "q4_0_quantize")
 
 register("planted_more", "esimd_gemv_int4", cached_by_address)
 
-register("planted_late", "esimd_rms_norm", cached_by_address_in_one_size)
+register("planted_late", "esimd_norm_add_norm", output_before_the_input_is_read_in_one_size)
+
+register("planted_calls", "esimd_gemv_int4", cached_in_one_size("esimd_gemv_int4", "weight", (1040, 2560 // 2)))
+register("planted_calls", "esimd_gemv_fp16", cached_by_address_and_version)
+register("planted_calls", "esimd_gemv_fp8_pern", cached_from_the_third_call_on)
+register("planted_calls", "esimd_moe_silu_mul", kept_where_it_is_a_number)
+register("planted_calls", "esimd_rms_norm_gated", through_memory_of_all_threads)
+register("planted_calls", "esimd_moe_gelu_tanh_mul", wrong_on_other_threads)
+register("planted_calls", "esimd_rms_norm", output_before_the_input_is_read)
+register("planted_calls", "esimd_gemm_int4_pgrp", fresh_for_many_rows, returns="Tensor")
 
 register("planted_slow", "esimd_rms_norm", hanging)

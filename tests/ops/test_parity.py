@@ -53,6 +53,25 @@ def test_in_place_operands_of_many_work_groups_count_as_they_were(trial, operato
     assert not run.told
 
 
+def test_what_is_written_after_the_call_has_returned_is_seen(trial):
+    run = trial("esimd_rms_norm")
+    call, truth, held = run.call, run.operator.truth, []
+
+    def calling(*values):
+        held.append(values[1])
+        call(*values)
+
+    def meanwhile(arguments):
+        held.pop().zero_()
+        return truth(arguments)
+
+    run.call, run.operator.truth = calling, meanwhile
+    assert run._numbers("1x64")
+    assert [(told.code, told.message) for told in run.told.values()] == [
+        ("PA107", "1x64: 'output' was still written after the call had returned")
+    ]
+
+
 def test_a_wrapper_returns_the_buffer_of_the_original(ops, operator):
     arguments = samples.make(operator).arguments
     returned = OPS[operator].wrapper(*arguments.values())

@@ -48,6 +48,11 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def libraries(unpacked: Path) -> dict[Path, reader.ElfFacts]:
+    return {path: reader.read(path) for path in sorted(unpacked.rglob("*.so"))}
+
+
 def parses(text: str) -> bool:
     try:
         torch._C.parse_schema(text)
@@ -88,10 +93,8 @@ def test_every_schema_is_listed_as_unknown(release: str, report: Report) -> None
     assert counts == PUBLISHED[release][2]
 
 
-def test_a_plain_scan_finds_the_same(unpacked: Path, report: Report) -> None:
-    libraries = sorted(unpacked.rglob("*.so"))
-    for path in libraries:
-        facts = reader.read(path)
+def test_a_plain_scan_finds_the_same(libraries: dict[Path, reader.ElfFacts], report: Report) -> None:
+    for path, facts in libraries.items():
         schemas, needed = scan(path)
         texts = {found.text for found in facts.schemas}
         # Two texts of an assertion read like schemas, and are given to no registration.
@@ -120,18 +123,17 @@ def test_a_cut_library_in_the_installation_is_an_error(unpacked: Path, tmp_path:
         assert (report.exit_code, len(report.errors), report.checked) == (2, 1, ())
 
 
-def test_the_kernels_are_those_that_the_linker_lists(unpacked: Path) -> None:
+def test_the_kernels_are_those_that_the_linker_lists(libraries: dict[Path, reader.ElfFacts]) -> None:
     """`.tgtsym`, which the loader never sees, names what each image has: an independent list."""
     devices = 0
-    for path in sorted(unpacked.rglob("*.so")):
+    for path, facts in libraries.items():
         with path.open("rb") as file:
             section = ELFFile(file).get_section_by_name(".tgtsym")  # type: ignore[no-untyped-call]
             names = section.data().split(b"\0") if section else []
         native = {name.partition(b".")[2].decode() for name in names if name.startswith(b"sycl-spir64_gen")}
         spirv = {name.partition(b".")[2].decode() for name in names if name.startswith(b"sycl-spir64-")}
-        device = reader.read(path).device
-        assert device.unread == (), path
-        kernels = device.kernels()
+        assert facts.device.unread == (), path
+        kernels = facts.device.kernels()
         compiled = {kernel for kernel, codes in kernels.items() if codes - {"SPIR-V"}}
         assert compiled <= native, path
         # An image without kernels of its own exports functions, which the linker lists and nobody launches.
@@ -141,9 +143,9 @@ def test_the_kernels_are_those_that_the_linker_lists(unpacked: Path) -> None:
 
 
 def test_each_target_of_the_wheel_is_met(release: str, wheel: Path) -> None:
-    for word, met in (("pvc", True), ("bmg-g21", True), ("bmg-g31", True), ("bmg", True), ("lnl-m", True)):
-        report = survey.survey([str(wheel)], sycl=PUBLISHED[release][0], devices=(word,))  # lnl-m: by SPIR-V
-        assert (report.exit_code == 0) == met, word
+    words = ("pvc", "bmg-g21", "bmg-g31", "bmg", "lnl-m")  # lnl-m: by SPIR-V
+    report = survey.survey([str(wheel)], sycl=PUBLISHED[release][0], devices=words)
+    assert report.exit_code == 0
     rows = [row for row in report.checked if not row.schema]
     assert rows
     assert all(row.reason.startswith("0 of ") for row in rows)

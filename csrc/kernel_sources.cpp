@@ -12,9 +12,11 @@
   DO(device_sums_h, "device/sums.h")               \
   DO(device_matvec_h, "device/matvec.h")           \
   DO(device_matmul_h, "device/matmul.h")           \
+  DO(xmx_product_h, "xmx/product.h")               \
   DO(norm_norm_sycl, "norm/norm.sycl")             \
   DO(gemv_gemv_sycl, "gemv/gemv.sycl")             \
   DO(gemm_gemm_sycl, "gemm/gemm.sycl")             \
+  DO(xmx_xmx_sycl, "xmx/xmx.sycl")                 \
   DO(moe_moe_sycl, "moe/moe.sycl")                 \
   DO(rope_rope_sycl, "rope/rope.sycl")             \
   DO(gdn_gdn_sycl, "gdn/gdn.sycl")                 \

@@ -11,8 +11,6 @@
 #include <mutex>
 #include <sycl/sycl.hpp>
 
-#include "device/tile.h"
-
 #ifdef ESIMD_OPS_AHEAD_OF_TIME
 #include "aot.h"
 #else
@@ -134,7 +132,8 @@ KernelTable& kernel_table() {
   return table;
 }
 
-const Built& built(const std::string& name, const sycl::queue& queue) {
+const Built& built(const Kernel& wanted, const sycl::queue& queue) {
+  const std::string& name = wanted.name;
   KernelTable& table = kernel_table();
   const std::lock_guard<std::mutex> lock(table.mutex);
   const sycl::context context = queue.get_context();
@@ -145,9 +144,11 @@ const Built& built(const std::string& name, const sycl::queue& queue) {
   const auto start = std::chrono::steady_clock::now();
   sycl::kernel kernel = build_kernel(name, queue);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  const auto lanes = kernel.get_info<sycl::info::kernel_device_specific::compile_sub_group_size>(queue.get_device());
-  TORCH_CHECK(lanes == kSubGroupSize, "esimd_ops: kernel ", name, " was built for sub-groups of ", lanes,
-              " work-items, expected ", kSubGroupSize);
+  if (wanted.lanes > 1) {  // a driver need not tell them of ESIMD
+    const auto lanes = kernel.get_info<sycl::info::kernel_device_specific::compile_sub_group_size>(queue.get_device());
+    TORCH_CHECK(lanes == wanted.lanes, "esimd_ops: kernel ", name, " was built for sub-groups of ", lanes,
+                " work-items, expected ", wanted.lanes);
+  }
   const size_t arguments = kernel.get_info<sycl::info::kernel::num_args>();
   return known.emplace_back(Built{context, std::move(kernel), arguments, elapsed.count()});
 }
@@ -194,11 +195,17 @@ at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarTy
   return made;
 }
 
+bool has_matrix_engines(Queue queue) {
+  if (!queue.sycl_queue) return false;
+  const sycl::device device = static_cast<sycl::queue*>(queue.sycl_queue)->get_device();
+  return device.has(sycl::aspect::ext_intel_esimd) && device.has(sycl::aspect::ext_intel_matrix);
+}
+
 void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_list<KernelArgument> arguments) {
   if (!queue.sycl_queue || range.groups == 0) return;
   const InFlight call;
   auto& sycl_queue = *static_cast<sycl::queue*>(queue.sycl_queue);
-  const Built& ready = built(kernel.name, sycl_queue);
+  const Built& ready = built(kernel, sycl_queue);
   TORCH_INTERNAL_ASSERT(arguments.size() == ready.arguments, "kernel ", kernel.name, " takes ", ready.arguments,
                         " arguments, found ", arguments.size());
   try {

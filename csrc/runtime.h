@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "device/tile.h"
 #include "size.h"
 
 namespace esimd_ops {
@@ -25,11 +26,13 @@ struct Queue {
 };
 
 // A kernel by name: "family/function" or "family/function<template arguments>", as declared in <family>/<family>.sycl.
+// `lanes`: the work-items of a sub-group; 1: ESIMD, a work-item of which is a thread of the card.
 struct Kernel {
   std::string name;
+  size_t lanes = kSubGroupSize;
 };
 
-// One-dimensional: `groups` work-groups of `group_size` work-items, a multiple of kSubGroupSize.
+// One-dimensional: `groups` work-groups of `group_size` work-items, a multiple of the kernel's lanes.
 struct Range {
   int64_t groups;
   int64_t group_size;
@@ -42,6 +45,9 @@ Queue queue(const at::Tensor& tensor);
 // Memory for what one kernel leaves to the next. It may be let go of when the operator returns: the allocator keeps it
 // until the work on the current stream is done.
 at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarType dtype);
+
+// Whether the queue's device runs ESIMD kernels and has engines for small matrix products (XMX), as Battlemage has.
+bool has_matrix_engines(Queue queue);
 
 inline Kernel kernel(std::string_view name) { return {std::string(name)}; }
 

@@ -7,24 +7,34 @@
 
 #include "sums.h"
 
-// The sub-groups of a work-group share one copy of the activations in local memory; each takes kRows weight rows.
+// Local memory of a work-group: the activations, one copy for all, and each sub-group's scales.
+template <typename Row, typename Tile>
+struct MatvecMemory {
+  static constexpr int kChunk = Tile::kTokens == 1 ? 8192 : 1024;  // elements of a token at a time
+  static_assert(kChunk % kStep == 0);
+  float activations[Tile::kTokens * kChunk];
+  float scales[kSubGroups][Tile::kRows][Row::kScaled ? kChunk / kStep : 1];
+
+  static MatvecMemory& of_group() {
+    return *sycl::ext::oneapi::group_local_memory_for_overwrite<MatvecMemory>(this_item().get_group());
+  }
+};
+
+// Each sub-group takes kRows weight rows. `memory` is a parameter so that a kernel with two kinds of rows has one.
 template <typename Row, typename Tile, typename Activation, typename RowOf, typename Store>
-void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t row_block, Activation activation,
-            RowOf row_of, Store store) {
+void matvec(MatvecMemory<Row, Tile>& memory, int64_t tokens, int64_t first_token, int64_t N, int64_t K,
+            int64_t row_block, Activation activation, RowOf row_of, Store store) {
   constexpr int kTokens = Tile::kTokens;
   constexpr int kRows = Tile::kRows;
-  constexpr int kChunk = kTokens == 1 ? 8192 : 1024;
-  constexpr int kScales = Row::kScaled ? kChunk / kStep : 1;
-  static_assert(kChunk % kStep == 0);
-  static_assert(sizeof(float) * (kTokens * kChunk + kSubGroups * kRows * kScales) <= 64 << 10);  // of local memory
+  constexpr int kChunk = MatvecMemory<Row, Tile>::kChunk;
+  static_assert(sizeof(memory) <= 64 << 10);  // so that two work-groups fit a core
 
   const auto group = this_item().get_group();
   const auto sub_group = this_item().get_sub_group();
   const int lane = sub_group.get_local_linear_id();
   const int sub_group_id = sub_group.get_group_linear_id();
-  auto& activations = *sycl::ext::oneapi::group_local_memory_for_overwrite<float[kTokens * kChunk]>(group);
-  auto& all_scales = *sycl::ext::oneapi::group_local_memory_for_overwrite<float[kSubGroups][kRows][kScales]>(group);
-  auto& scales = all_scales[sub_group_id];
+  auto& activations = memory.activations;
+  auto& scales = memory.scales[sub_group_id];
 
   // Neighbouring rows go to neighbouring sub-groups: the rows that one reads at a time then lie in different pages, as
   // the hardware's prefetching wants it.

@@ -28,12 +28,18 @@ struct ManyTokens {
   static constexpr int kDepth = 4096;  // elements of each token that one launch goes through: what a cache can hold
 };
 
+// On a card's matrix engines: tokens and weight rows of one instruction, threads of a work-group; see xmx/product.h.
+inline constexpr int kXmxTokens = 8;
+inline constexpr int kXmxRows = 16;
+inline constexpr int kXmxThreads = 8;
+
 inline constexpr int kElementwise = 1024;  // elements of one work-group where each stands alone
 
 inline constexpr int kInt4Group = 128;  // elements that share a scale
 inline constexpr int kFp8Block = 128;   // rows and columns of a block that share a scale
 
 inline constexpr int kHeadDim = 128;      // of the gated norms and of the delta rule
+inline constexpr int kGdnParts = 2;       // work-groups that share the value rows of a head
 inline constexpr int kRopeHeadDim = 256;  // of the attention heads
 
 }  // namespace esimd_ops

@@ -118,7 +118,7 @@ at::Tensor run(const Layer& layer, const Tokens& tokens) {
                z_out, H, HV, K, V, scale, interleaved] = layer;
   const int64_t rows = qkvz.size(0);
   const Queue in_order = queue(qkvz);
-  nd_launch(in_order, {tokens.sequences * HV, kGroupSize}, kernel("gdn/gdn<half>"), qkvz.const_data_ptr(),
+  nd_launch(in_order, {tokens.sequences * HV * kGdnParts, kGroupSize}, kernel("gdn/gdn<half>"), qkvz.const_data_ptr(),
             qkvz.stride(0), ba.const_data_ptr(), ba.stride(0), conv_state.const_data_ptr(), conv_state.stride(0),
             conv_slots.second.const_data_ptr(), conv_state.size(0), conv_weight.const_data_ptr(),
             conv_bias.const_data_ptr(), A_log.const_data_ptr(), dt_bias.const_data_ptr(), ssm_state.mutable_data_ptr(),

@@ -27,7 +27,7 @@ void check_output(const Checks& check, const at::Tensor& output, const Sizes& si
 namespace {
 
 std::string name(const char* kernel, const Kind& kind, const std::string& more = "") {
-  return std::string("gemm/") + kernel + "<" + kind.row + ", " + kind.scale + more + ">";
+  return std::string(kernel) + "<" + kind.row + ", " + kind.scale + more + ">";
 }
 
 // The activations as one of the kernels leaves them that lay them out: [lines, pitch] fp32.
@@ -43,7 +43,7 @@ at::Tensor lay_out(const char* kernel_name, const Kind& kind, Range range, const
 void one_token(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
                const at::Tensor& output, const Sizes& sizes) {
   const int64_t groups = at::ceil_div<int64_t>(sizes.N, kSubGroups * OneToken::kRows);
-  nd_launch(queue(input), {groups, kGroupSize}, kernel(name("one_token", kind)), input.const_data_ptr(),
+  nd_launch(queue(input), {groups, kGroupSize}, kernel(name("gemm/one_token", kind)), input.const_data_ptr(),
             weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), sizes.N, sizes.K);
 }
 
@@ -57,7 +57,7 @@ void few_tokens(const Kind& kind, const at::Tensor& input, const at::Tensor& wei
   const at::Tensor activations =
       lay_out("lines_of_tokens", kind, {tokens, kGroupSize}, input, sizes, tokens, pitch);
   const int64_t row_blocks = at::ceil_div<int64_t>(N, kSubGroups * FewTokens::kRows);
-  nd_launch(queue(input), {row_blocks * token_blocks, kGroupSize}, kernel(name("few_tokens", kind)),
+  nd_launch(queue(input), {row_blocks * token_blocks, kGroupSize}, kernel(name("gemm/few_tokens", kind)),
             activations.const_data_ptr(), weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M,
             N, K, token_blocks, pitch);
 }
@@ -66,7 +66,7 @@ template <typename Tile>
 void many_tokens(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
                  const at::Tensor& output, const Sizes& sizes) {
   const auto& [M, N, K] = sizes;
-  const std::string product = name("many_tokens", kind, ", " + std::to_string(Tile::kPerLane));
+  const std::string product = name("gemm/many_tokens", kind, ", " + std::to_string(Tile::kPerLane));
   const int64_t token_blocks = at::ceil_div<int64_t>(M, Tile::kTokens);
   const int64_t tokens = token_blocks * Tile::kTokens;
   const int64_t steps = at::ceil_div<int64_t>(K, kStep);
@@ -83,11 +83,36 @@ void many_tokens(const Kind& kind, const at::Tensor& input, const at::Tensor& we
   } while (begin < K);
 }
 
+// Whether messages of two dimensions can read a matrix: rows of 64 to 2^24 bytes, a multiple of 16; up to 2^24 of them;
+// an address that is a multiple of 64. From Intel's extension of SYCL for ESIMD, lsc_load_2d.
+bool fits(const at::Tensor& matrix, int64_t rows) {
+  constexpr int64_t kMost = 1 << 24;
+  const int64_t bytes = matrix.size(-1) * matrix.element_size();
+  return bytes >= 64 && bytes <= kMost && bytes % 16 == 0 && rows <= kMost &&
+         reinterpret_cast<uintptr_t>(matrix.const_data_ptr()) % 64 == 0;
+}
+
+template <int kBlocks>
+void on_matrix_engines(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
+                       const at::Tensor& output, const Sizes& sizes) {
+  const auto& [M, N, K] = sizes;
+  const int64_t token_blocks = at::ceil_div<int64_t>(M, kBlocks * kXmxTokens);
+  nd_launch(queue(input), {at::ceil_div<int64_t>(N, kXmxRows) * token_blocks, kXmxThreads},
+            {name("xmx/on_xmx", kind, ", " + std::to_string(kBlocks)), 1}, input.const_data_ptr(),
+            weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), M, N, K, token_blocks);
+}
+
 }  // namespace
 
 void run(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
          const at::Tensor& output, const Sizes& sizes) {
-  if (sizes.M == 1) {
+  if (has_matrix_engines(queue(input)) && fits(input, sizes.M) && fits(weight, sizes.N)) {
+    if (sizes.M <= kXmxTokens) {
+      on_matrix_engines<1>(kind, input, weight, scale, output, sizes);
+    } else {
+      on_matrix_engines<4>(kind, input, weight, scale, output, sizes);
+    }
+  } else if (sizes.M == 1) {
     one_token(kind, input, weight, scale, output, sizes);
   } else if (sizes.M <= 2 * FewTokens::kTokens) {
     few_tokens(kind, input, weight, scale, output, sizes);

@@ -22,6 +22,7 @@ DATA = re.compile(r"\.d(?P<bits>\d+)(?:u\d+)?(?:x(?P<vector>\d+))?(?P<turned>t)?
 JUMPS = {"jmpi", "goto", "join", "if", "else", "endif", "while", "break", "cont", "brc", "brd", "call", "calla", "ret"}
 # Multiplication of 64 bits, and carries: only what emulates wider integers asks for them.
 WIDE = {"mach", "addc", "subb"}
+MOST = 32  # registers that a message of two dimensions fills: its field of five bits then holds 31
 REGISTER = 64  # bytes of a register of Xe2 and later
 NOT_MEMORY = ("end", "barrier", "fence", "nbarrier", "named", "signal")
 LONGEST, COMPACTED = 16, 8  # bytes of an instruction
@@ -93,6 +94,8 @@ def _access(word: str, rest: str, lanes: int) -> Access | None:
     block = "block" in what or bool(data and data["turned"])
     written = WRITTEN.search(rest)
     registers = int(match["read"]) or (int(written[2]) if written else 0)
+    if what == "load_block2d" and registers == MOST - 1:
+        registers = MOST
     size = registers * REGISTER
     if data and "block" not in what:  # a number of 8 or 16 bits takes the place of one of 32 in a register
         size = int(data["bits"]) // 8 * int(data["vector"] or 1) * (1 if data["turned"] else lanes)

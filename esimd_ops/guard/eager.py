@@ -2,8 +2,9 @@
 
 As torch's own in-place operators do, an operator raises the version of what it writes, so that a backward() which needs
 the values from before is an error instead of a wrong gradient; and an argument that requires grad is refused where no
-gradient could come of it. In C++ alone (csrc/autograd.cpp): eager calls are not to cost more. An operator with an
-autograd kernel of its own is left to that.
+gradient could come of it. In C++ alone (csrc/autograd.cpp): eager calls are not to cost more. Without the extension
+torch's own fallback is kept from what is handed back: it would take the buffer for a new result, and give it a history.
+An operator with an autograd kernel of its own is left to that.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+
+from schema_patch.model import is_argument
 
 from .decide import Action, Decision
 from .twins import built
@@ -21,17 +24,28 @@ _placed: dict[str, Any] = {}  # by operator: what is registered as long as it li
 
 def install(decision: Decision) -> None:
     """Makes it hold for this operator; does nothing where nothing is known to be written."""
-    extension = built()
-    keys = ("Autograd", *(f"Autograd{device}" for device in DEVICES))
-    if not decision.writes or decision.action is Action.UNKNOWN or extension is None or _has(decision.op, *keys):
+    if not decision.writes or decision.action is Action.UNKNOWN or is_differentiated(decision.op):
         return
-    written = [index for index, arg in enumerate(decision.schema.args) if arg.name in decision.writes]
     composite = _has(decision.op, "CompositeImplicitAutograd")
-    _placed[decision.op] = extension.give_versions(decision.op, written, composite)
+    extension = built()
+    if extension is not None:
+        written = [index for index, arg in enumerate(decision.schema.args) if arg.name in decision.writes]
+        _placed[decision.op] = extension.give_versions(decision.op, written, composite)
+    elif any(map(is_argument, decision.results)) and not composite:
+        namespace, _, name = decision.op.partition("::")
+        _placed[decision.op] = torch.library.Library(namespace, "IMPL")
+        _placed[decision.op].impl(name, torch.library.fallthrough_kernel, "Autograd")
 
 
 def uninstall(op: str) -> None:
-    _placed.pop(op, None)
+    placed = _placed.pop(op, None)
+    if isinstance(placed, torch.library.Library):
+        placed._destroy()
+
+
+def is_differentiated(op: str) -> bool:
+    """The operator has an autograd kernel of its own."""
+    return _has(op, "Autograd", *(f"Autograd{device}" for device in DEVICES))
 
 
 def _has(op: str, *keys: str) -> bool:

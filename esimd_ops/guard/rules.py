@@ -8,6 +8,7 @@ the checks of higher-order operators) the operator shows its true one meanwhile.
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 import warnings
@@ -16,6 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch._library.simple_registry import singleton as registry
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch._subclasses.functional_tensor import CppFunctionalizeAPI, FunctionalTensor, FunctionalTensorMode
@@ -23,6 +25,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from schema_patch.model import buffers_kept, is_argument
 
+from . import eager
 from .decide import Action, Decision, GuardError, true_schema
 from .twins import overload, twin_of
 
@@ -55,7 +58,8 @@ def install(decision: Decision) -> None:
         if decision.twin_schema is not None:
             twin_of(decision)
             _add(decision.op, FunctionalTensorMode, _functional(call))
-            _rules[decision.op].impl(decision.op.partition("::")[2], _functionalize(call), "Functionalize")
+            if decision.writes or any(map(is_argument, decision.results)):
+                _rules[decision.op].impl(decision.op.partition("::")[2], _functionalize(call), "Functionalize")
             op = overload(decision.op)
             _schemas.setdefault(decision.op, (op, op._schema))
             op._schema = torch._C.parse_schema(str(true_schema(decision)))
@@ -95,6 +99,7 @@ class TracedCall:
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self.positions = {arg.name: index for index, arg in enumerate(decision.schema.args)}
+        self.underived = not eager.is_differentiated(decision.op)
 
     def argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         position = self.positions[name]
@@ -110,12 +115,32 @@ class TracedCall:
         named = {*self.decision.writes, *filter(is_argument, self.decision.results)}
         return {name for name in named if self.argument(name, args, kwargs) is None}
 
+    def made(self, make: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What `make` gives: as of any operator without a derivative, it requires grad where an argument does."""
+        if not self.underived or not torch.is_grad_enabled():
+            return make()
+        needed = any(tensor.requires_grad for tensor in _tensors((*args, *kwargs.values())))
+        apply: Any = _Underived.apply
+        return apply(make, torch.empty(0, requires_grad=True)) if needed else make()
+
     def merged(self, back: dict[str, Any], new: Any) -> Any:
         """All results in their order: arguments, and what is new (one value, or several in a tuple)."""
         results = self.decision.results
         fresh = iter(new if sum(result not in back for result in results) > 1 else (new,))
         values = [back[result] if result in back else next(fresh) for result in results]
         return None if not values else values[0] if len(values) == 1 else tuple(values)
+
+
+class _Underived(torch.autograd.Function):
+    """A history without a gradient. Its leaf stands for the arguments, whose own it may not ask for here."""
+
+    @staticmethod
+    def forward(_: Any, make: Callable[[], Any], _leaf: torch.Tensor) -> Any:
+        return make()
+
+    @staticmethod
+    def backward(_: Any, *_gradients: Any) -> Any:
+        return None, None
 
 
 def _add(op: str, mode: type, rule: Rule) -> None:
@@ -136,8 +161,10 @@ def _functional(call: TracedCall) -> Rule:
             return NotImplemented  # a subclass may have a rule of its own for the operator
         _say(decision, args, kwargs)
         back = call.back(args, kwargs)
+        twin = twin_of(decision.left_out(call.left_out(args, kwargs)))
         with mode:
-            new = twin_of(decision.left_out(call.left_out(args, kwargs)))(*args, **kwargs)
+            make = functools.partial(twin, *args, **kwargs)
+            new = make() if len(back) == len(decision.results) else call.made(make, args, kwargs)
         _refuse_overwritten(decision, mode, new)
         return call.merged(back, new)
 
@@ -153,7 +180,7 @@ def _fake(call: TracedCall) -> Rule:
         back = {name: value for name, value in call.back(args, kwargs).items() if isinstance(value, FakeTensor)}
         new: Any = ()
         if any(result not in back for result in results):
-            found = mode.__torch_dispatch__(func, types, args, kwargs)
+            found = call.made(functools.partial(mode.__torch_dispatch__, func, types, args, kwargs), args, kwargs)
             parts = found if len(results) > 1 else (found,)
             new = [part for part, result in zip(parts, results, strict=True) if result not in back]
             new = new[0] if len(new) == 1 else new
@@ -163,14 +190,20 @@ def _fake(call: TracedCall) -> Rule:
 
 
 def _functionalize(call: TracedCall) -> Callable[..., Any]:
-    """The same by torch's functionalization in C++: of torch.func, and of regions within a graph."""
+    """The same by torch's functionalization in C++: of torch.func, and of regions within a graph.
+
+    Torch refuses declared writes there. Where torch.func keeps views, a write to one is a write to its base, and right.
+    """
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        if torch._guards.TracingContext.try_get() is not None:  # there torch refuses declared writes, too
-            raise GuardError(
-                f"{call.decision.op} writes its arguments within a region that torch.compile traces by itself "
-                "(nested_compile_region or a higher-order operator); call it outside"
-            )
+        interpreter: Any = retrieve_current_functorch_interpreter
+        where = ""
+        if torch._guards.TracingContext.try_get() is not None:
+            where = "a region that torch.compile traces by itself (nested_compile_region or a higher-order operator)"
+        elif not interpreter().functionalize_add_back_views():
+            where = "torch.func.functionalize(remove='mutations_and_views')"
+        if where:
+            raise GuardError(f"{call.decision.op} writes its arguments within {where}; call it outside")
         context: Any = CppFunctionalizeAPI()
         with context.redispatch_to_next():
             found = overload(call.decision.op)(*context.unwrap_tensors(args), **context.unwrap_tensors(kwargs))

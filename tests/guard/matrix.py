@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from matrix_operators import Operators
@@ -43,7 +45,7 @@ def with_autocast(ops, function, x):
 
 def with_dynamic_shapes(ops, function, x):
     compiled_program = torch.compile(functools.partial(function, ops), backend=BACKEND, dynamic=True)
-    compiled_program(torch.ones(5, 7))
+    compiled_program(torch.ones(x.shape[0] + 3, x.shape[1] + 4))
     return compiled_program(x)
 
 
@@ -97,7 +99,7 @@ def distributed(ops, function, x):
 WAYS = {f.__name__: f for f in (as_it_is, by_inductor, without_gradient, in_inference_mode, with_autocast, with_dynamic_shapes,
                                 with_gradient, exported, with_dead_code_taken_out, distributed)}  # fmt: skip
 GRADIENTS = ("gradient_of_the_buffer", "gradient_of_the_operator", "gradient_read_from_the_buffer", "input_is_the_buffer",
-             "checkpointed", "custom_gradient", "buffer_and_new_result")  # fmt: skip
+             "checkpointed", "custom_gradient", "buffer_and_new_result", "new_result_alone")  # fmt: skip
 # Every program as it is; every other way with programs that differ in what matters there.
 CELLS = [(name, "as_it_is") for name in PROGRAMS] + [
     (name, way)
@@ -108,14 +110,18 @@ CELLS = [(name, "as_it_is") for name in PROGRAMS] + [
 
 
 def outcome(ops: Operators, name: str, way: str) -> tuple[str, str]:
+    return outcome_of(ops, PROGRAMS[name], way, 2, 3)
+
+
+def outcome_of(ops: Operators, program: Callable[..., Any], way: str, *shape: int) -> tuple[str, str]:
     """What becomes of a program in a way to run it: "right", "wrong" or "refused", with the values or the reason."""
     torch._dynamo.reset()
     torch.manual_seed(0)
-    x = torch.randn(2, 3)
+    x = torch.randn(*shape)
     eager_x, compiled_x = x.clone(), x.clone()
     try:  # some are compiled or refused by themselves
-        expected = PROGRAMS[name](ops, eager_x)
-        found = WAYS[way](ops, PROGRAMS[name], compiled_x)
+        expected = program(ops, eager_x)
+        found = WAYS[way](ops, program, compiled_x)
     except Exception as error:  # noqa: BLE001  whatever torch refuses with
         return "refused", f"{type(error).__name__}: {error}"
     gradient = None
@@ -123,5 +129,5 @@ def outcome(ops: Operators, name: str, way: str) -> tuple[str, str]:
         found, gradient = found
     pairs = zip(pytree.tree_leaves((expected, eager_x)), pytree.tree_leaves((found, compiled_x)), strict=True)
     same = all(a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=1e-6) for a, b in pairs)
-    values = pytree.tree_map(lambda t: t if t is None else t.tolist(), (found, gradient, compiled_x))
+    values = pytree.tree_map(lambda t: t if t is None else (t.tolist(), t.requires_grad), (found, gradient, compiled_x))
     return ("right" if same else "wrong"), repr(values)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
+import generated
 import matrix
 import pytest
 import torch
-from matrix_operators import WRITES, Operators
+from matrix_operators import WRITES, OfTorch, Operators
 
 from esimd_ops import guard
 
@@ -39,6 +40,9 @@ def truth(name: str, way: str) -> tuple[str, str]:
 @pytest.mark.parametrize(("name", "way"), matrix.CELLS)
 def test_as_with_a_true_schema(name: str, way: str, kind: str) -> None:
     expected, values = truth(name, way)
+    if (name, way, kind) == ("custom_gradient", "with_gradient", "handing"):
+        # On torch 2.11 a result that is the buffer takes the buffer's gradient, of torch's own copy_ too.
+        expected, values = matrix.outcome(OfTorch(), name, way)
     found, others = matrix.outcome(LIARS[kind], name, way)
     if (expected, found) == ("refused", "right"):
         return  # torch has no batching rule for a declared write, and slices what looks functional
@@ -48,6 +52,18 @@ def test_as_with_a_true_schema(name: str, way: str, kind: str) -> None:
         return
     assert found == expected, f"true schema: {values}; guard: {others}"
     assert expected == "refused" or others == values
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_generated_programs(seed: int) -> None:
+    """Torch itself makes some of them wrong, where an argument that is read overlaps one that is written."""
+    text, program = generated.program(seed)
+    way = ("as_it_is", "with_gradient", "exported")[seed % 3]
+    expected = matrix.outcome_of(TRUE, program, way, generated.ROWS, generated.COLUMNS)
+    for ops in LIARS.values():
+        found = matrix.outcome_of(ops, program, way, generated.ROWS, generated.COLUMNS)
+        assert found[0] == expected[0], text
+        assert expected[0] == "refused" or found == expected, text
 
 
 def test_the_matrix_is_not_empty() -> None:

@@ -11,6 +11,8 @@ import oplib
 import pytest
 import torch
 
+from esimd_ops.guard import GuardError
+
 # Inductor compiles C++ for each program, so it gets one of each kind; buffers are reused nowhere but there.
 BY_INDUCTOR = ["plain-buffer_read", "plain-return_read", "no_fake-two_calls", "alias-return_read", "void-buffer_view",
                "several", "residual", "keywords", "rings", "listed"]  # fmt: skip
@@ -102,9 +104,11 @@ def test_export() -> None:
 
 @pytest.mark.usefixtures("guarded")
 def test_torch_func() -> None:
-    program = oplib.PROGRAMS["plain-buffer_read"]
+    program = oplib.PROGRAMS["plain-buffer_view"]
     x = torch.arange(4.0)
     assert torch.equal(torch.func.functionalize(program)(x), program(x))
+    with pytest.raises(GuardError, match=r"liars::plain writes its arguments within .*mutations_and_views"):
+        torch.func.functionalize(program, remove="mutations_and_views")(x)
 
 
 @pytest.mark.usefixtures("guarded")

@@ -38,17 +38,23 @@ def envs(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def load() -> Iterator[Callable[[str], None]]:
-    """Registers an operator of the table as a shared library does: Python binds nothing. Each name can be used once."""
+def library() -> Iterator[torch.library.Library]:
+    """Destroyed by name: from one that is only forgotten, torch keeps operators that are no more."""
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
+    yield library
+    guard.disable()
+    library._destroy()
+
+
+@pytest.fixture
+def load(library: torch.library.Library) -> Callable[[str], None]:
+    """Registers an operator of the table as a shared library does: Python binds nothing. Each name can be used once."""
 
     def define(name: str) -> None:
         library.define(f"{name}(Tensor hidden_states, Tensor residual, Tensor weight, float eps) -> Tensor")
         assert name not in vars(getattr(torch.ops, NAMESPACE))
 
-    yield define
-    guard.disable()
-    library._destroy()
+    return define
 
 
 def test_installed_is_enough() -> None:
@@ -119,13 +125,14 @@ def test_a_table_that_cannot_be_read_is_the_end(
     assert told.startswith("schema-kit: gone.toml: SCHEMA_KIT_TABLE names an operator table that cannot be read")
 
 
-def test_the_environment_has_racing_operators_replaced(envs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_has_racing_operators_replaced(
+    envs: ModuleType, library: torch.library.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before the library is there, as in a worker; eager and compiled calls are answered by this kit's operator."""
     envs.compile_factors = dict
     monkeypatch.setenv(environment.REPLACE, "races")
     vllm_plugin.register()
     name = "esimd_resadd_norm_gemv_fp8_pert"
-    library = torch.library.Library(NAMESPACE, "FRAGMENT")
     arguments = ", ".join(f"{'float' if arg == 'eps' else 'Tensor'} {arg}" for arg in OPS[name].arguments)
     library.define(f"{name}({arguments}) -> Tensor")
     library.impl(name, lambda *_: pytest.fail("the original was called"), "CPU")
@@ -141,11 +148,13 @@ def test_the_environment_has_racing_operators_replaced(envs: ModuleType, monkeyp
 
 
 def test_what_cannot_be_replaced_is_said_and_the_guard_is_on(
-    envs: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    envs: ModuleType,
+    library: torch.library.Library,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     envs.compile_factors = dict
     monkeypatch.setenv(environment.REPLACE, "race")
-    library = torch.library.Library(NAMESPACE, "FRAGMENT")
     library.define("esimd_rms_norm(Tensor input, Tensor output, Tensor weight, float eps) -> Tensor")
     vllm_plugin.register()
     assert "'race': expected 'races', or an operator of" in caplog.text

@@ -14,12 +14,20 @@ from tree_sitter import Node
 
 from schema_patch.model import Span
 
+from .syntax import nodes
+
 CHANGES = rb"\s*(?:\+=|\.\s*(?:append|insert|replace|push_back|emplace_back)\b)"
 DEEPEST = 8  # names that stand for names
 MANY = 500  # turns of the loops around one call
 PAIR = {b"first": 0, b"second": 1}
 MADE = re.compile(rb"(?:std::)?make_(?:pair|tuple)")
 HOLDERS = frozenset({"declaration", "compound_literal_expression", "field_declaration"})  # that name a class
+DEFINES = {  # what gives a name a value: the fields of both
+    "init_declarator": ("declarator", "value"),
+    "field_declaration": ("declarator", "default_value"),
+    "assignment_expression": ("left", "right"),
+    "preproc_def": ("name", "value"),
+}
 NAMES = ("identifier", "qualified_identifier")
 
 Value = Node | Span  # Span: the body of a macro
@@ -120,7 +128,9 @@ class Constants:
             above = above.parent
         kind = above.child_by_field_name("type") if above is not None else None
         words = set(re.findall(rb"\w+", self.text(kind))) if kind is not None else set()
-        for node in [kind] if kind is not None and kind.type.endswith("_specifier") else self._all("struct_specifier"):
+        for node in (
+            [kind] if kind is not None and kind.type.endswith("_specifier") else nodes(self.root, "struct_specifier")
+        ):
             name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
             if body is not None and (node is kind or (name is not None and self.text(name) in words)):
                 found = [d for n in body.named_children for d in n.children_by_field_name("declarator")]
@@ -144,33 +154,15 @@ class Constants:
         elif declarator is not None:
             self.turn[self.text(declarator)] = element
 
-    def _all(self, kind: str) -> Iterator[Node]:
-        todo = [self.root]
-        while todo:
-            node = todo.pop()
-            todo += node.children
-            if node.type == kind:
-                yield node
-
     def _definitions(self) -> dict[bytes, list[Value]]:
         if self._defined is not None:
             return self._defined
         self._defined = {}
-        todo = [self.root]
-        while todo:
-            node = todo.pop()
-            todo += node.children
-            value: Value | None = None
-            name = None
-            if node.type == "init_declarator":
-                name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-            elif node.type == "field_declaration":
-                name, value = node.child_by_field_name("declarator"), node.child_by_field_name("default_value")
-            elif node.type == "assignment_expression":
-                name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-            elif node.type == "preproc_def" and (body := node.child_by_field_name("value")) is not None:
-                name, value = node.child_by_field_name("name"), Span(body.start_byte, body.end_byte)
-            name = _innermost(name)
+        for node in nodes(self.root, *DEFINES):
+            first, second = DEFINES[node.type]
+            name, found = _innermost(node.child_by_field_name(first)), node.child_by_field_name(second)
+            macro = found is not None and node.type == "preproc_def"
+            value = Span(found.start_byte, found.end_byte) if found is not None and macro else found
             if name is not None and value is not None:
                 self._defined.setdefault(self.text(name), []).append(value)
         return self._defined

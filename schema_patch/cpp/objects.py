@@ -14,10 +14,17 @@ from tree_sitter import Node
 from schema_patch.model import Span
 
 SCHEMA_CALL = rb'def\s*\(\s*"(?:\w+::)?[\w.]+\('  # of whatever object: no other library's `def` is given a schema
-MAY_BE = rb"\bLibrary\s*(?:[&*>]|\w+\s*[({;=])|\bLibrary::(?:DEF|FRAGMENT|IMPL)|" + SCHEMA_CALL
+_LIBRARY = re.compile(rb"\bLibrary(?:\s*(?:[&*>]|\w+\s*[({;=])|::(?:DEF|FRAGMENT|IMPL))")
 _OBJECT = re.compile(rb"\bLibrary\b[\s*&>]*\b(\w+)\s*[;({=,)]|\b(\w+)\s*=[^;=]*\bLibrary\s*>?\s*[({]")
 _CALL = re.compile(rb"(?:\.|->)\s*(def|impl)\s*\(")
 _SCHEMA = re.compile(SCHEMA_CALL)
+
+
+def may_be(source: bytes) -> bool:
+    """A cheap look: could anything here be such an object? A plain word is found ten times as fast."""
+    return (b"Library" in source and bool(_LIBRARY.search(source))) or (
+        b"def" in source and bool(_SCHEMA.search(source))
+    )
 
 
 @dataclass(frozen=True, slots=True)

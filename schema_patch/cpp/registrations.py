@@ -1,4 +1,4 @@
-"""C++ bytes -> the operator registrations in them, mapped to file bytes. The only door to tree-sitter.
+"""C++ bytes -> the operator registrations in them, mapped to file bytes.
 
 Knows how PyTorch libraries register operators; knows no schema grammar, no policy, no file. What it cannot map to bytes
 it reports as a Problem; it never guesses.
@@ -9,23 +9,20 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 
-import tree_sitter_cpp
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
 from schema_patch.model import Location, Span
 from schema_patch.text.mapped import MappedText, Unreadable
 
-from . import functions, literals, objects, regions
+from . import functions, literals, objects, regions, syntax
 from .registered import NOWHERE, Constant, Elsewhere, Implementation, Problem, Registration, Source, Unwritten
 from .texts import Texts, Unclear
 
 BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
 BLOCK_IN_TEXT = re.compile(rb"^[ \t]*((?:\w+_)?TORCH_LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND))*)[ \t]*\(", re.MULTILINE)
-MAY_REGISTER = re.compile(rb"LIBRARY|RegisterOperators|" + objects.MAY_BE)
 LIBRARY_PARAMETER = re.compile(r"\bLibrary\s*&\s*(\w+)")
 CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\r?\n)*", re.MULTILINE)
 SCHEMA_IN_MACRO = re.compile(rb"\.\s*def\s*\([^;]{0,4000}?->", re.DOTALL)
@@ -34,11 +31,11 @@ DISPATCH_KEY = re.compile(r"(?:\bk|DispatchKey::)([A-Z]\w*)")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 WHOLE = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*)*[,)]", re.DOTALL)  # what stands behind the whole text of an argument
 
+HIDDEN = ("comment", "string_literal", "raw_string_literal", "char_literal")
+READ = ("function_definition", "preproc_def", "preproc_function_def", *HIDDEN)
+
 # Jinja is no C++ yet; what it makes is what can be read.
 TEMPLATE = "not read: the file is a template; check what it makes"
-
-# Wrappers whose first argument is the schema or the operator's name.
-TEXT_WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
 
 
 @dataclass
@@ -56,7 +53,7 @@ def may_register(source: bytes) -> bool:
 
     A block's macro ends in LIBRARY or begins so; what stands in the block may be a macro of any name.
     """
-    return MAY_REGISTER.search(source) is not None
+    return b"LIBRARY" in source or b"RegisterOperators" in source or objects.may_be(source)
 
 
 def read(source: bytes, path: str, elsewhere: Elsewhere = NOWHERE) -> Source:
@@ -77,19 +74,6 @@ def constants(source: bytes, names: Iterable[str]) -> dict[str, str]:
     return {name: text.text for name, text in found.items() if text and "(" in text.text}  # no names alone
 
 
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_cpp.language()))
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(node.children))
-
-
 def _blank(source: bytes, start: int, end: int) -> bytes:
     """The same length and lines, without what stands between."""
     return source[:start] + re.sub(rb"[^\n]", b" ", source[start:end]) + source[end:]
@@ -108,7 +92,7 @@ class _Reader:
             self.clean = _blank(self.clean, span.start, span.end)
         if len(source) > regions.LARGE:
             self.clean = regions.registering(self.clean)
-        self.root = _parser().parse(self.clean).root_node
+        self.root = syntax.parse(self.clean)
         self.found = _Found(inert=self.dead)
         self.macros: list[str] = []  # that register something
         self.texts = Texts(self.clean, self.root)
@@ -130,7 +114,7 @@ class _Reader:
         covered: list[Span] = []
         old = b"RegisterOperators" in self.source
         hidden: list[Span] = []  # comments, literals and macro bodies: what looks like a block there is none
-        for node in _walk(self.root):
+        for node in syntax.nodes(self.root, *READ, *(("call_expression",) if old else ())):
             if node.type == "function_definition" and self.is_block(node):
                 body = node.child_by_field_name("body")
                 if body and self.closes(body):
@@ -138,11 +122,11 @@ class _Reader:
                     self.read_block(node, body)
             elif node.type == "function_definition" and (self.declarator(node) or ("",))[0].startswith("PYBIND11_"):
                 self.found.inert.append(Span(node.start_byte, node.end_byte))
-            elif node.type in ("comment", "string_literal", "raw_string_literal", "char_literal"):
+            elif node.type in HIDDEN:
                 hidden.append(Span(node.start_byte, node.end_byte))
                 if node.type == "comment":
                     self.found.inert.append(hidden[-1])
-            elif old and node.type == "call_expression":
+            elif node.type == "call_expression":
                 self.read_old(node)
             elif node.type in ("preproc_def", "preproc_function_def"):
                 hidden.append(Span(node.start_byte, node.end_byte))
@@ -192,7 +176,7 @@ class _Reader:
             if conditionals:
                 for match in CONDITIONAL.finditer(copy):
                     copy = _blank(copy, match.start(), match.end())
-            for node in _parser().parse(copy).root_node.children:
+            for node in syntax.parse(copy).children:
                 if node.type == "function_definition" and self.is_block(node) and node.start_byte >= at:
                     body = node.child_by_field_name("body")
                     if body and self.closes(body):
@@ -235,9 +219,7 @@ class _Reader:
             match = LIBRARY_PARAMETER.search(parameters)
             name, handle, namespace = "Library&", match[1] if match else "", None
         seen: set[int] = set()
-        for call in _walk(body):
-            if call.type != "call_expression":
-                continue
+        for call in syntax.nodes(body, "call_expression"):
             function = call.child_by_field_name("function")
             method = function.child_by_field_name("field") if function and function.type == "field_expression" else None
             if (
@@ -257,7 +239,7 @@ class _Reader:
         self.read_others(body)
         # Count again without the tree: a call that it lost must not go unseen.
         calls = re.compile(rb"\b" + re.escape(handle.encode("latin-1")) + rb"\s*\.\s*(def|impl)\s*\(")
-        hidden = [n for n in _walk(body) if n.type in ("comment", "string_literal", "raw_string_literal")]
+        hidden = syntax.nodes(body, *HIDDEN)
         for found in calls.finditer(self.clean, body.start_byte, body.end_byte):
             inside = any(n.start_byte <= found.start() < n.end_byte for n in hidden)
             if found.start(1) not in seen and not inside:
@@ -344,17 +326,7 @@ class _Reader:
 
     def mapped(self, items: list[Node], namespace: str | None = None) -> MappedText | None:
         """The text of a call's first argument; None, and a Problem, where it has none that we can map."""
-        node = items[0] if items else None
-        while node and node.type == "call_expression":
-            function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-            if (
-                not function
-                or not arguments
-                or self.text(function) not in TEXT_WRAPPERS
-                or not arguments.named_children
-            ):
-                break
-            node = next((n for n in arguments.named_children if n.type != "comment"), None)
+        node = self.texts.unwrapped(items[0]) if items else None
         if node is None:
             return None
         try:

@@ -15,6 +15,8 @@ from schema_patch.model import Span
 from .constants import Constants
 
 STRINGS = re.compile(r"(?:(?:std|c10|torch)::)*(?:string|string_view|basic_string)")
+# Whose first argument is the schema or the operator's name.
+WRAPPERS = frozenset({"TORCH_SELECTIVE_SCHEMA", "TORCH_SELECTIVE_NAME", "torch::schema", "c10::schema", "schema"})
 GIVERS = frozenset({"c_str", "data", "str"})
 LITERAL = re.compile(rb'(?:u8|[LuU])?(?:R"([^(\s]{0,16})\(.*?\)\1"|"[^"\\\n]*(?:\\.[^"\\\n]*)*")', re.DOTALL)
 SPACE = re.compile(rb"(?:\s|//[^\n]*|/\*.*?\*/|\\\r?\n)*", re.DOTALL)
@@ -35,6 +37,7 @@ class Texts:
 
     def of(self, node: Node, depth: int = 0) -> Iterator[Span]:
         """The literals that are the text of an expression, in order. Raises Unclear."""
+        node = self.unwrapped(node)
         kind = node.type
         if kind in ("string_literal", "raw_string_literal"):
             yield Span(node.start_byte, node.end_byte)
@@ -54,6 +57,16 @@ class Texts:
             yield from self._constant(node, depth)
         else:
             raise Unclear(self._text(node))
+
+    def unwrapped(self, node: Node) -> Node:
+        """An expression out of what torch wraps texts in."""
+        while node.type == "call_expression":
+            function, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+            inside = [n for n in given.named_children if n.type != "comment"] if given is not None else []
+            if function is None or self._text(function) not in WRAPPERS or not inside:
+                break
+            node = inside[0]
+        return node
 
     def named(self, name: str) -> list[Span]:
         """The literals that a name stands for that this file defines once; none where it is no such name."""

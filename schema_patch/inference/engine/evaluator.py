@@ -93,9 +93,9 @@ class Evaluator:
 
     def decided(self, node: Node) -> bool | None:
         """Whether the condition of this node holds, where template parameters that are known say so."""
-        condition = node.child_by_field_name("condition")
         known = self.frame.constants
-        return decide(self.frame.text(condition), known) if condition is not None and known else None
+        condition = node.child_by_field_name("condition") if known else None
+        return decide(self.frame.text(condition), known) if condition is not None else None
 
     def of_identifier(self, node: Node) -> Value:
         return self.named(self.frame.text(node))

@@ -97,6 +97,11 @@ class Index:
             names += WORD.findall(macro.body) if macro else [word]
         return tuple(dict.fromkeys(word for word in names if word in self.functions))
 
+    def macros_among(self, names: set[str]) -> set[str]:
+        """Which of these names any file defines as a macro."""
+        self.asked.names |= names
+        return names & dict.keys(self.macros)
+
     def macro(self, name: str, path: str, at: int) -> Macro | None:
         """The definition of a macro as this place would see it: the last before it in its file, else the nearest."""
         found = self.macros.get(name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .mask import Macro
@@ -19,6 +19,7 @@ DEEPEST = 12
 LARGEST = 1_000_000  # characters that the macros of one function may come to
 TOO_MUCH = "a_macro_that_grows_too_large"
 Lookup = Callable[[str, int], Macro | None]  # a name, and where in the file it is used
+Among = Callable[[set[str]], set[str]]  # which of these names are macros somewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class Expanded:
 class Expander:
     """Puts pieces of a file together, with their macros expanded."""
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, among: Among, lookup: Lookup) -> None:
+        self.among = among
         self.lookup = lookup
         self.pieces: list[str] = []
         self.marks: list[int] = []
@@ -56,21 +58,23 @@ class Expander:
 
     def add_expanded(self, text: str, origin: int) -> None:
         """A piece of the file that begins at `origin`."""
-        at = done = 0
-        while match := NAME.search(text, at):
-            at = match.end()
-            macro = self.lookup(match.group(), origin + match.start())
+        done = 0
+        for match in self.names(text):
+            macro = self.lookup(match.group(), origin + match.start()) if match.start() >= done else None
             if macro is None:
                 continue
             self.place = origin + match.start()
             found = self.use(macro, text, match.end(), ())
-            if found is None:
-                continue
-            new, at = found
-            self.add(text[done : match.start()], origin + done, runs=True)
-            self.add(new, origin + match.start())
-            done = at
+            if found is not None:
+                self.add(text[done : match.start()], origin + done, runs=True)
+                self.add(found[0], origin + match.start())
+                done = found[1]
         self.add(text[done:], origin + done, runs=True)
+
+    def names(self, text: str) -> Iterator[re.Match[str]]:
+        """The names in a text that are macros somewhere: most are not, and are not looked at one by one."""
+        known = self.among(set(NAME.findall(text)))
+        return (match for match in NAME.finditer(text) if match.group() in known) if known else iter(())
 
     def use(self, macro: Macro, text: str, at: int, within: tuple[str, ...]) -> tuple[str, int] | None:
         """What a use of the macro becomes and where it ends; None where it is no use, or grows without end."""
@@ -91,15 +95,14 @@ class Expander:
     def again(self, text: str, within: tuple[str, ...]) -> str:
         """The text with the macros in it expanded, without those it comes from."""
         parts: list[str] = []
-        at = done = 0
-        while match := NAME.search(text, at):
-            at = match.end()
-            macro = None if match.group() in within else self.lookup(match.group(), self.place)
+        done = 0
+        for match in self.names(text):
+            skipped = match.start() < done or match.group() in within
+            macro = None if skipped else self.lookup(match.group(), self.place)
             found = self.use(macro, text, match.end(), within) if macro else None
-            if found is None:
-                continue
-            parts += [text[done : match.start()], found[0]]
-            at = done = found[1]
+            if found is not None:
+                parts += [text[done : match.start()], found[0]]
+                done = found[1]
         parts.append(text[done:])
         return "".join(parts)
 

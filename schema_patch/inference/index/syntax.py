@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
-import tree_sitter_cpp
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
+
+from schema_patch.cpp import syntax
 
 from . import constants
 from .index import Index
@@ -55,11 +56,6 @@ class Body:
         return self.source[node.start_byte : node.end_byte]
 
 
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_cpp.language()))
-
-
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match.group())
 
@@ -67,7 +63,7 @@ def _blank(match: re.Match[str]) -> str:
 def parse(function: Function, index: Index) -> Body:
     """Reads one function out of its file."""
     masked, _, lines = index.text(function.path)
-    expander = Expander(lambda name, at: index.macro(name, function.path, at))
+    expander = Expander(index.macros_among, lambda name, at: index.macro(name, function.path, at))
     expander.add("void f() {", function.head)
     if function.initialisers:
         start, end = function.initialisers
@@ -89,9 +85,9 @@ def parse(function: Function, index: Index) -> Body:
     text = LAUNCH.sub(_blank, whole.text) if "<<<" in whole.text else whole.text
     if "_CASE" in text:
         text = CASES.sub(lambda match: ")," + match[1][1:], text)
-    parameters = Expander(lambda name, at: index.macro(name, function.path, at))
+    parameters = Expander(index.macros_among, expander.lookup)
     parameters.add_expanded(masked[slice(*function.parameters)], function.parameters[0])
-    root = _parser().parse(text.encode("latin-1")).root_node
+    root = syntax.parse(text.encode("latin-1"))
     head = masked[function.head : function.parameters[0]]
     types = tuple(TYPE_PARAMETER.findall(head)) if head.startswith("template") else ()
     names = frozenset(constants.parameters(head)) - {""}

@@ -48,7 +48,7 @@ run: $(VENV)/.kit
 	@$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
 
 test: $(VENV)/.test
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 30
 	$(MAKE) lint
 
 soak-simulation:

@@ -243,7 +243,15 @@ class Trial:
         """The bits of an undisturbed run, again and again, while another thread runs it on other memory and values."""
         arguments = self._arguments(label)
         others = self.operator.others(label) or arguments
-        run, elsewhere = (self._steady(values, self._guard(values)) for values in (arguments, others))
+        mine = self._guard(arguments)
+        run = self._steady(arguments, mine)
+        held = self._written(mine)
+        elsewhere = self._steady(others, self._guard(others))
+        for name, value in self._written(mine).items():
+            if not same_bits(value, held[name]):
+                self._tell(
+                    "PA106", name, f"{label}: '{name}' was written by a later call, which was given other memory"
+                )
         differing: list[str] = []
         with Load(self.device, lambda: differing.extend(elsewhere())):
             for turn in range(1, self.repeat):

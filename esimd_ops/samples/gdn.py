@@ -22,7 +22,7 @@ def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Te
         "conv_bias": normal(dim, spread=0.1),
         "A_log": normal(HV, spread=0.5),
         "dt_bias": normal(HV, spread=0.5),
-        "ba": activations(rows, 2 * HV, variant="outliers" if variant == "outliers" else ""),
+        "ba": normal(rows, 2 * HV),
         "ssm_state": normal(slots, HV, HEAD, HEAD, spread=0.1),
     }
     if variant == "faint":  # so that the epsilon of the unit vectors counts

@@ -133,12 +133,12 @@ def gemv_fp8_blockscale_fp16_fused2(N0: int, N1: int, K: int, variant: str = "e4
 # N around what one sub-group and one work-group take; K with and without a tail, over the size of a chunk.
 FP8 = (
     (256, 2048), (1, 128), (3, 7), (65, 640), (63, 4099, "e5m2"), (600, 1152, "uint8"), (2048, 512),
-    (1040, 2560, "outliers"), (330, 512, "tiny"),
+    (1040, 2560, "outliers"), (330, 4608, "tiny"),
 )  # fmt: skip
 CODES = ((256, 128, "e4m3-codes"), (256, 256, "e5m2-codes"), (256, 1024, "e4m3-codes"))
 FUSED2 = (
     (96, 32, 1024, "e4m3"), (1, 1, 128, "e5m2"), (3, 62, 2817, "e4m3"), (256, 300, 1024, "e4m3-codes"),
-    (1040, 1056, 2560, "outliers"), (300, 90, 512, "tiny"),
+    (1040, 1056, 2560, "outliers"), (300, 90, 4608, "tiny"), (3, 62, 128, "uint8"),
 )  # fmt: skip
 FUSED3 = (
     (64, 32, 32, 1024, "e4m3"),
@@ -146,12 +146,13 @@ FUSED3 = (
     (3, 62, 65, 2817, "e4m3"),
     (256, 300, 1, 1024, "e5m2-codes"),
     (1040, 1056, 1025, 2560, "outliers"),
-    (300, 90, 2, 512, "tiny"),
+    (300, 90, 2, 4608, "tiny"),
+    (3, 62, 5, 128, "uint8"),
 )
 PERT = tuple((1, *sizes) for sizes in (*FP8, *CODES))
 BLOCKS = (
     (256, 96, 1024), (1, 1, 128), (130, 62, 640), (256, 257, 256, "e4m3-codes"),
-    (1040, 1056, 2560, "outliers"), (300, 90, 512, "tiny"),
+    (1040, 1056, 2560, "outliers"), (300, 90, 4608, "tiny"),
 )  # fmt: skip
 
 SIZES: Choices = {
@@ -175,12 +176,12 @@ SIZES: Choices = {
             (67, 48, 64),
             (128, 33, 96),
             (2, 1040, 2560, "outliers"),
-            (3, 40, 512, "tiny"),
+            (3, 40, 4608, "tiny"),
         ),
     ),
     "esimd_gemv_fp16_gelu_mul": (
         gemv_fp16_gelu_mul,
-        ((256, 2048), (1, 32), (3, 7), (65, 640), (63, 4099), (1040, 2560, "outliers"), (40, 512, "tiny")),
+        ((256, 2048), (1, 32), (3, 7), (65, 640), (63, 4099), (1040, 2560, "outliers"), (40, 4608, "tiny")),
     ),
     "esimd_gemv_int4": (
         gemv_int4,
@@ -194,7 +195,7 @@ SIZES: Choices = {
             (16, 11008),
             (32, 512, "zeros"),
             (1040, 2560, "outliers"),
-            (40, 512, "tiny"),
+            (40, 4608, "tiny"),
         ),
     ),
     "esimd_gemv_int4_fused2": (
@@ -206,7 +207,7 @@ SIZES: Choices = {
             (64, 64, 4096),
             (2, 130, 4224),
             (1040, 1056, 2560, "outliers"),
-            (40, 9, 512, "tiny"),
+            (40, 9, 4608, "tiny"),
         ),
     ),
     "esimd_gemm_fp8_pert": (
@@ -223,8 +224,10 @@ SIZES: Choices = {
             (8, 256, 256, "e4m3-codes"),
             (3, 256, 256, "e5m2-codes"),
             (4, 1040, 2560, "outliers"),
-            (16, 40, 512, "tiny"),
+            (16, 40, 4608, "tiny"),
+            (20, 40, 512),
             (32, 40, 512),
+            (48, 40, 512),
         ),
     ),
     "esimd_gemm_int4_pgrp": (
@@ -239,8 +242,10 @@ SIZES: Choices = {
             (67, 48, 1280),
             (128, 32, 256),
             (4, 1040, 2560, "outliers"),
-            (16, 48, 512, "tiny"),
+            (16, 48, 4608, "tiny"),
+            (20, 48, 512),
             (32, 48, 512),
+            (48, 48, 512),
         ),
     ),
     "esimd_gemm_fp8_blockscale": (
@@ -255,8 +260,10 @@ SIZES: Choices = {
             (1, 256, 128, "e4m3-codes"),
             (9, 256, 256, "e4m3-codes"),
             (4, 1040, 2560, "outliers"),
-            (16, 40, 512, "tiny"),
+            (16, 40, 4608, "tiny"),
+            (20, 40, 512),
             (32, 40, 512),
+            (48, 40, 512),
         ),
     ),
 }

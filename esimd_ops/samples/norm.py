@@ -6,7 +6,7 @@ from .build import Arguments, Choices, activations, epsilon, norm_weight, normal
 
 # One row and many; K of one element, odd, under and over a work-group, and as in real models.
 ROWS = ((1, 64), (1, 1), (3, 7), (1, 2816), (5, 255), (2, 257), (7, 4100), (300, 128))
-VALUES = ((1, 512, "faint"), (1, 512, "faint-other"), (1, 1152, "outliers"))
+VALUES = ((1, 512, "faint"), (1, 512, "faint-other"), (1, 4608, "outliers"))
 
 
 def rms_norm(T: int, K: int, variant: str = "") -> Arguments:
@@ -106,7 +106,7 @@ SIZES: Choices = {
             (10, 4100),
             (4, 512, "faint"),
             (4, 512, "faint-other"),
-            (3, 1152, "outliers"),
+            (3, 4608, "outliers"),
         ),
     ),
 }

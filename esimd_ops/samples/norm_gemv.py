@@ -108,7 +108,8 @@ def norm_gemv_norm_fp16(N: int, K: int, variant: str = "") -> Arguments:
 # hidden size of a dense model.
 VALUES = ((40, 512, "faint"), (40, 512, "faint-other"), (1040, 2560, "outliers"))
 RESADD = (
-    (256, 2048), (1, 512), (3, 7), (65, 640, "e5m2"), (16411, 512), (63, 4099), (2048, 2048), (24, 5120), *VALUES,
+    (256, 2048), (1, 512), (3, 7), (65, 640, "e5m2"), (16411, 512), (63, 4099), (2048, 2048), (24, 5120),
+    (3, 256, "uint8"), *VALUES,
 )  # fmt: skip
 HEADS = (
     (256, 16), (1, 1), (65, 5), (600, 8), (33, 4, "zeros"),
@@ -125,9 +126,10 @@ SIZES: Choices = {
             (3, 5, 7),
             (65, 62, 640, "e5m2"),
             (2048, 600, 512),
+            (5, 2, 512, "uint8"),
             (40, 9, 512, "faint"),
             (40, 9, 512, "faint-other"),
-            (1040, 1056, 2560, "outliers"),
+            (1040, 1056, 4608, "outliers"),
         ),
     ),
     "esimd_resadd_norm_gemv_int4_pert": (
@@ -135,12 +137,12 @@ SIZES: Choices = {
         ((256, 2048), (1, 128), (65, 640), (16411, 512), (600, 2816), (520, 5120), *VALUES),
     ),
     "esimd_scaled_resadd_norm_gemv_fp8_pert": (scaled_resadd_norm_gemv_fp8_pert, RESADD),
-    "esimd_norm_gemv_fp8_pert": (norm_gemv_fp8_pert, (*HEADS, (63, 8, "e5m2"))),
+    "esimd_norm_gemv_fp8_pert": (norm_gemv_fp8_pert, (*HEADS, (63, 8, "e5m2"), (3, 2, "uint8"))),
     "esimd_norm_gemv_int4_pert": (norm_gemv_int4_pert, HEADS),
     "esimd_norm_gemv_fp8_blockscale": (norm_gemv_fp8_blockscale, (*HEADS, (257, 3))),
     # N around what one sub-group and one work-group take; K with and without a tail, over the size of a chunk.
     "esimd_norm_gemv_norm_fp16": (
         norm_gemv_norm_fp16,
-        ((128, 2816), (1, 64), (3, 1), (5, 7), (65, 257), (63, 4099), (8, 8200), *VALUES),
+        ((128, 2816), (1, 64), (3, 1), (5, 7), (65, 257), (63, 4099), (8, 8192), (8, 8200), *VALUES),
     ),
 }

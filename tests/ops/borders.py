@@ -22,7 +22,7 @@ Wrong = Callable[..., Tensors]  # all arguments of a call by name -> what it wri
 LARGE = 100.0  # activations of trained models have outliers of several hundred
 ROWS = 100  # servers decode up to 128 tokens at once
 COLUMNS = 1024
-DEPTH = 2048  # elements that a sum runs over
+DEPTH = 4096  # elements that a sum runs over
 TINY = torch.finfo(torch.float16).tiny
 
 ACTIVATIONS = {
@@ -60,6 +60,8 @@ KNOWN = {
     r"norm_gemv\w* V: always": "heads of 128 elements",
     r"rope.* norm_w.: without subnormal": "1 is added to it",
     r"rotary_dim: always": "the columns of the cache say it too",
+    r"spec (token_indx|num_accepted_tokens): (in|at most)|spec output: rows": "few tokens are drafted at once",
+    r"gdn.* qkvz: cut at DEPTH": "not summed",
     r"gdn.* (A_log|dt_bias): without subnormal": "added to more, or an exponent",
     r"gdn.* (ssm_state|output): (cut|columns)": "states and heads of 128 columns, and keys of length 1",
     r"topk.* router_logits: (without subnormal|cut at DEPTH)": "the same probabilities in fp32; at most 512 experts",

@@ -5,8 +5,6 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was verified). Data
 
 from __future__ import annotations
 
-import shlex
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +56,6 @@ def schema_patch() -> None:
 def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], how: Reporting) -> int:
     """Judge the operators that a source tree registers. Writes nothing."""
     from schema_patch.report import people
-    from schema_patch.schemas import rules
     from schema_patch.source import patch, tree
 
     known = tables(own)
@@ -71,13 +68,6 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], ho
     code = how.show(report, f"schema-patch check {' '.join(paths)}")
     for step in people.in_source(report, paths) if how.form == "text" else ():
         click.echo(step, err=True)
-    others = sorted({row.op for row in report.checked if row.reason == rules.NOT_IN_TABLE})
-    if others:
-        many = f"{len(others)} operators are" if len(others) > 1 else "1 operator is"
-        judged = f"judged by `schema-patch audit {' '.join(map(shlex.quote, paths))}`"
-        folded = textwrap.fill(f"{many} in no table, {judged}:", 80, break_long_words=False, break_on_hyphens=False)
-        names = textwrap.fill(", ".join(others), 80, break_long_words=False, break_on_hyphens=False)
-        click.echo(f"{folded}\n{names}", err=True)
     return code
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from schema_patch.model import Checked, Report, Verdict
+from schema_patch.schemas import rules
 
 from .text import many, one_line, page
 
@@ -73,11 +75,16 @@ def _at(name: str) -> str:
 
 
 def in_source(report: Report, paths: Iterable[str], option: str = "") -> Iterator[str]:
-    """What to do next with a tree: where its schemas can be put right by `apply`, where nothing was judged `audit`."""
-    if not (report.checked or report.errors or report.may_be_empty or option):
-        yield f"next: schema-patch audit {' '.join(map(shlex.quote, paths))}    (by what the code does)"
+    """What to do next with a tree: `audit` judges what no table knows (`option`: it has), `apply` puts right."""
+    named = " ".join(map(shlex.quote, paths))
+    others = sorted({row.op for row in report.checked if row.reason == rules.NOT_IN_TABLE})
+    if others and not option:
+        told = f"{many(len(others), 'operator')} in no table: {', '.join(others)}"
+        yield textwrap.fill(told, 80, break_long_words=False, break_on_hyphens=False)
+    if not option and (others or not (report.checked or report.errors or report.may_be_empty)):
+        yield f"next: schema-patch audit {named}    (judges by what the code does)"
     if any(finding.code in UNDECLARED | {"SP103"} for finding in report.failed):
-        yield f"next: schema-patch apply {option}--diff {' '.join(map(shlex.quote, paths))}    (shows the change)"
+        yield f"next: schema-patch apply {option}--diff {named}    (shows the change)"
 
 
 def unread(report: Report) -> Iterator[str]:

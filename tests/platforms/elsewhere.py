@@ -41,12 +41,14 @@ def without_posix() -> None:
     import hashlib  # noqa: F401
     import multiprocessing  # noqa: F401
     import pathlib  # noqa: F401
+    import shutil
     import subprocess  # noqa: F401
     import tempfile
 
     import click  # noqa: F401
     import rich.console  # noqa: F401
 
+    shutil._use_fd_functions = False  # it asks once, too
     for name in MODULES:
         sys.modules[name] = None
     for module, names in ((os, OF_OS), (signal, OF_SIGNAL)):

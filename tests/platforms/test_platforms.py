@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import schema_patch
 from schema_patch.commands import main
 
 ROOT = Path(__file__).parents[2]
@@ -63,10 +64,9 @@ def here(folder: Path, words: list[str], given: bytes, capfdbinary: pytest.Captu
 
 
 def elsewhere(folder: Path, words: list[str], given: bytes) -> Done:
-    argv = [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning", "-P"]
-    argv = [word for word in argv if word != "-P" or sys.version_info >= (3, 11)]
+    argv = [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
     argv += [str(Path(__file__).with_name("elsewhere.py")), *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(schema_patch.__file__).parents[1])}
     done = subprocess.run(argv, cwd=folder, env=environment, input=given, capture_output=True, check=False)
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done.returncode, done.stdout, files(folder)

@@ -250,6 +250,10 @@ def test_who_has_judged_a_tree_is_told_the_next_command(tmp_path: Path, capsys: 
     assert capsys.readouterr() == ("", "nothing to change\n")
     path.write_text('auto registry = torch::RegisterOperators().op("mylib::op", &op);\n')
     assert main.main(["check", str(path)]) == 2
-    assert f"next: schema-patch audit '{path}'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"1 operator in no table: op\nnext: schema-patch audit '{path}' " in told
+    path.write_text("int nothing;\n")
+    assert main.main(["check", str(path)]) == 2
+    assert f"next: schema-patch audit '{path}' " in capsys.readouterr().err
     assert main.main(["check", "--may-be-empty", str(path)]) == 0
     assert "next:" not in capsys.readouterr().err

@@ -66,13 +66,14 @@ T inclusive_scan_over_group(G g, T value, Op op) {
   for (size_t i = 1; i <= g.get_local_linear_id(); ++i) sum = op(sum, gathering::slot<T>(slots, i));
   return sum;
 }
-template <class G, class T>
-T exclusive_scan_over_group(G g, T value, plus<>) {
+template <class G, class T, class Op>
+T exclusive_scan_over_group(G g, T value, T sum, Op op) {
   const char* slots = gathering::gathered(g, value);
-  T sum{};
-  for (size_t i = 0; i < g.get_local_linear_id(); ++i) sum = sum + gathering::slot<T>(slots, i);
+  for (size_t i = 0; i < g.get_local_linear_id(); ++i) sum = op(sum, gathering::slot<T>(slots, i));
   return sum;
 }
+template <class G, class T, class U>
+T exclusive_scan_over_group(G g, T value, plus<U> op) { return exclusive_scan_over_group(g, value, T{}, op); }
 template <class G, class T>
 T group_broadcast(G g, T value, size_t from = 0) { return gathering::slot<T>(gathering::gathered(g, value), from); }
 template <class G>

@@ -249,7 +249,7 @@ def test_plain_sycl_by_name_and_by_address(run: Run, schedule: str) -> None:
     assert torch.equal(output[:32], torch.cat([before, given[16:].cumsum(0)]))
     halves = given.reshape(2, 16)
     assert torch.equal(output[32:64].reshape(2, 16)[:, 2:], halves[:, :14])  # the first two have none before them
-    assert torch.equal(output[64:96], torch.full((32,), 21.0))
-    assert torch.equal(output[96:128], given * torch.tensor([1.0, -1.0]).repeat(16))
+    assert torch.equal(output[64:96], torch.tensor([521.0, 621.0]).repeat_interleave(16))
+    assert torch.equal(output[96:128], given * torch.tensor([1.0, -1.0]).repeat(16) + 1)
     fours = torch.stack([given[0::4], given[1::4], torch.ones(8), torch.full((8,), 2.0)], dim=1)
     assert torch.equal(output[128:160], fours.reshape(-1))

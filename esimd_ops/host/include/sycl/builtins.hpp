@@ -123,6 +123,12 @@ inline T clz(T x) { return T(std::countl_zero(std::make_unsigned_t<T>(x))); }
 template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
 inline T ctz(T x) { return T(std::countr_zero(std::make_unsigned_t<T>(x))); }
 
+// The upper half of a product.
+template <class T, class = std::enable_if_t<std::is_integral_v<T> && (sizeof(T) <= 8)>>
+inline T mul_hi(T a, T b) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+  return static_cast<T>((Wide(a) * Wide(b)) >> (8 * sizeof(T)));
+}
 // Of numbers; true takes the second.
 template <class T, class = std::enable_if_t<detail::is_number<T>>>
 inline T select(T a, T b, bool second) { return second ? b : a; }

@@ -66,13 +66,14 @@ T inclusive_scan_over_group(G g, T value, Op op) {
   for (size_t i = 1; i <= g.get_local_linear_id(); ++i) sum = op(sum, gathering::slot<T>(slots, i));
   return sum;
 }
-template <class G, class T>
-T exclusive_scan_over_group(G g, T value, plus<>) {
+template <class G, class T, class Op>
+T exclusive_scan_over_group(G g, T value, T sum, Op op) {
   const char* slots = gathering::gathered(g, value);
-  T sum{};
-  for (size_t i = 0; i < g.get_local_linear_id(); ++i) sum = sum + gathering::slot<T>(slots, i);
+  for (size_t i = 0; i < g.get_local_linear_id(); ++i) sum = op(sum, gathering::slot<T>(slots, i));
   return sum;
 }
+template <class G, class T, class U>
+T exclusive_scan_over_group(G g, T value, plus<U> op) { return exclusive_scan_over_group(g, value, T{}, op); }
 template <class G, class T>
 T group_broadcast(G g, T value, size_t from = 0) { return gathering::slot<T>(gathering::gathered(g, value), from); }
 template <class G>
@@ -123,4 +124,37 @@ Out joint_inclusive_scan(G g, In first, In last, Out result, Op op, T sum = T())
 }
 
 }  // namespace ESIMD_HOST_WIDTH
+
+namespace ext::oneapi {
+inline namespace ESIMD_HOST_WIDTH {
+// One bit a work-item of the sub-group, the first in the lowest.
+class sub_group_mask {
+ public:
+  sub_group_mask(uint32_t bits = 0) : bits_(bits & all_bits()) {}
+  bool operator[](id<1> i) const { return bits_ >> i[0] & 1; }
+  bool any() const { return bits_ != 0; }
+  bool all() const { return bits_ == all_bits(); }
+  bool none() const { return bits_ == 0; }
+  uint32_t count() const { return __builtin_popcount(bits_); }
+  uint32_t size() const { return kSubGroupSize; }
+  id<1> find_low() const { return bits_ ? __builtin_ctz(bits_) : kSubGroupSize; }
+  id<1> find_high() const { return bits_ ? 31 - __builtin_clz(bits_) : kSubGroupSize; }
+  void extract_bits(uint32_t& into, id<1> from = 0) const { into = bits_ >> from[0]; }
+  sub_group_mask operator~() const { return ~bits_; }
+  friend sub_group_mask operator&(const sub_group_mask& a, const sub_group_mask& b) { return a.bits_ & b.bits_; }
+  friend sub_group_mask operator|(const sub_group_mask& a, const sub_group_mask& b) { return a.bits_ | b.bits_; }
+  friend sub_group_mask operator^(const sub_group_mask& a, const sub_group_mask& b) { return a.bits_ ^ b.bits_; }
+  friend bool operator==(const sub_group_mask& a, const sub_group_mask& b) { return a.bits_ == b.bits_; }
+  friend bool operator!=(const sub_group_mask& a, const sub_group_mask& b) { return a.bits_ != b.bits_; }
+
+ private:
+  static constexpr uint32_t all_bits() { return uint32_t((uint64_t(1) << kSubGroupSize) - 1); }
+  uint32_t bits_;
+};
+inline sub_group_mask group_ballot(sub_group g, bool value) {
+  return reduce_over_group(g, uint32_t(value) << g.get_local_linear_id(), std::bit_or<>());
+}
+}  // namespace ESIMD_HOST_WIDTH
+}  // namespace ext::oneapi
+
 }  // namespace sycl

@@ -88,7 +88,7 @@ ocloc: $(VENV)/.kit
 	$(PY) -m schema_patch.build.driver.fetch
 
 # A tree of your own is patched too; the kit's is right, and built from a copy: the host's build stays as it is.
-bmg: $(VENV)/.kit
+bmg: $(if $(SOURCE),$(VENV)/.kit,$(VENV)/.test)
 	rm -rf build/bmg build/bmg-tree && mkdir -p build/bmg-tree
 ifdef SOURCE
 	$(PY) -m schema_patch rebuild $(SOURCE) --for bmg --out build/bmg
@@ -99,6 +99,9 @@ else
 	  $(PIP) wheel --quiet --no-build-isolation --no-deps --wheel-dir build/bmg ./build/bmg-tree
 endif
 	$(VENV)/bin/verify-schemas build/bmg/*.whl --target bmg-g21
+ifndef SOURCE
+	$(PY) -m pytest tests/kernels/own.py
+endif
 
 # The kit's own library for the card, run here on the CPU device: `make bmg` first.
 bmg-run: $(VENV)/.test

@@ -171,7 +171,7 @@ def wrong_runtime(needed: tuple[str, ...]) -> str | None:
 def kernel_sources_digest() -> str:
     """A digest of the device sources: in the command line, it makes a changed kernel recompile what embeds it."""
     digest = hashlib.sha256()
-    for path in sorted([*ROOT.glob("csrc/*/*.sycl"), *ROOT.glob("csrc/device/*.h")]):
+    for path in sorted([*ROOT.glob("csrc/*/*.sycl"), *ROOT.glob("csrc/*/*.h")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

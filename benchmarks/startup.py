@@ -1,9 +1,10 @@
 """What the first use of a kernel costs: compiled anew, from the kernel cache, and when several processes start at once.
 
-    python benchmarks/startup.py [--processes N]
+    python benchmarks/startup.py [--processes N] [--library FILE]
 
-Each row is a fresh process; its time runs from the first call of one operator to its result, imports left out. The last
-rows use a cache that is already warm: processes that start together should not wait for one another.
+Each figure is of a fresh process: seconds, and its processor seconds, from the first call of one operator to its result,
+imports left out. The last column has a warm cache: processes that start together should not wait for one another.
+`--library`: another build of the extension, as that of `make bmg`, which has its kernels as images.
 """
 
 from __future__ import annotations
@@ -20,43 +21,49 @@ from rich.table import Table
 PROGRAM = """
 import time, torch
 from esimd_ops import native, samples
-native.load()
+if {library!r}:
+    native.prepare_runtime()
+    torch.ops.load_library({library!r})
+else:
+    native.load()
 values = list(samples.make("{operator}").arguments.values())
-start = time.perf_counter()
+start, worked = time.perf_counter(), time.process_time()
 torch.ops.esimd_ops.{operator}(*values)
-first = time.perf_counter()
-torch.ops.esimd_ops.{operator}(*values)
-print(first - start, time.perf_counter() - first)
+print(time.perf_counter() - start, time.process_time() - worked)
 """
 OPERATORS = ("esimd_rms_norm", "esimd_gemv_int4", "esimd_gdn_conv_fused_seq")
 
 
-def start(operator: str, cache: str) -> subprocess.Popen[str]:
-    program = PROGRAM.format(operator=operator)
+def start(operator: str, cache: str, library: str) -> subprocess.Popen[str]:
+    program = PROGRAM.format(operator=operator, library=library)
     environment = {**os.environ, "SYCL_CACHE_DIR": cache}
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment)
 
 
-def first_call(process: subprocess.Popen[str]) -> float:
+def first_call(process: subprocess.Popen[str]) -> tuple[float, float]:
+    """Seconds of the first call, and processor seconds."""
     out, _ = process.communicate()
     if process.returncode:
         raise SystemExit(f"a process ended with {process.returncode}")
-    return float(out.split()[0])
+    wall, processor = map(float, out.split())
+    return wall, processor
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--processes", type=int, default=8, help="that start at once")
-    count = parser.parse_args().processes
+    parser.add_argument("--library", default="", metavar="FILE", help="the extension [default: the installed one]")
+    options = parser.parse_args()
+    count, library = options.processes, options.library
     table = Table("operator", header_style="bold", title="seconds to the first result")
-    for heading in ("compiled", "from the cache", f"{count} at once, slowest"):
+    for heading in ("first", "processor", "from the cache", "processor", f"{count} at once, slowest"):
         table.add_column(heading, justify="right")
     for operator in OPERATORS:
         with tempfile.TemporaryDirectory() as cache:
-            cold, warm = (first_call(start(operator, cache)) for _ in range(2))
-            together = [start(operator, cache) for _ in range(count)]
-            slowest = max(first_call(process) for process in together)
-        table.add_row(operator, f"{cold:.2f}", f"{warm:.2f}", f"{slowest:.2f}")
+            alone = [second for _ in range(2) for second in first_call(start(operator, cache, library))]
+            together = [start(operator, cache, library) for _ in range(count)]
+            slowest = max(first_call(process)[0] for process in together)
+        table.add_row(operator, *(f"{second:.2f}" for second in (*alone, slowest)))
     Console().print(table)
 
 

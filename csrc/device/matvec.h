@@ -7,13 +7,16 @@
 
 #include "sums.h"
 
-// Local memory of a work-group: the activations, one copy for all, and each sub-group's scales.
+// Local memory of a work-group: the activations, one copy for all, and each sub-group's scales, where there are any.
 template <typename Row, typename Tile>
 struct MatvecMemory {
   static constexpr int kChunk = Tile::kTokens == 1 ? 8192 : 1024;  // elements of a token at a time
   static_assert(kChunk % kStep == 0);
+  struct None {};
+  using Scales = float[kSubGroups][Tile::kRows][kChunk / kStep];
+
   float activations[Tile::kTokens * kChunk];
-  float scales[kSubGroups][Tile::kRows][Row::kScaled ? kChunk / kStep : 1];
+  [[no_unique_address]] std::conditional_t<Row::kScaled, Scales, None> scales;
 
   static MatvecMemory& of_group() {
     return *sycl::ext::oneapi::group_local_memory_for_overwrite<MatvecMemory>(this_item().get_group());
@@ -34,7 +37,6 @@ void matvec(MatvecMemory<Row, Tile>& memory, int64_t tokens, int64_t first_token
   const int lane = sub_group.get_local_linear_id();
   const int sub_group_id = sub_group.get_group_linear_id();
   auto& activations = memory.activations;
-  auto& scales = memory.scales[sub_group_id];
 
   // Neighbouring rows go to neighbouring sub-groups: the rows that one reads at a time then lie in different pages, as
   // the hardware's prefetching wants it.
@@ -78,8 +80,9 @@ void matvec(MatvecMemory<Row, Tile>& memory, int64_t tokens, int64_t first_token
       for (int r = 0; r < kRows; ++r) {
         int first = 0;
         for (; first + kSubGroupSize <= steps; first += kSubGroupSize)
-          scales[r][first + lane] = rows[r].scale(begin / kStep + first + lane);
-        if (first + lane < steps) scales[r][first + lane] = rows[r].scale(begin / kStep + first + lane);
+          memory.scales[sub_group_id][r][first + lane] = rows[r].scale(begin / kStep + first + lane);
+        if (first + lane < steps)
+          memory.scales[sub_group_id][r][first + lane] = rows[r].scale(begin / kStep + first + lane);
       }
     }
     sycl::group_barrier(group);
@@ -89,7 +92,8 @@ void matvec(MatvecMemory<Row, Tile>& memory, int64_t tokens, int64_t first_token
       float w[kRows][Row::kPerLane];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const float scale = Row::kScaled ? scales[r][step] : 1.0f;
+        float scale = 1.0f;
+        if constexpr (Row::kScaled) scale = memory.scales[sub_group_id][r][step];
         const float factor = rows[r].decode(begin + step * kStep, lane, K, scale, w[r]);
         if constexpr (kTokens == 1) {
           float partial = 0;

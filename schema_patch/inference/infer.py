@@ -42,6 +42,7 @@ from .index.syntax import read_parameters
 from .operators import NOT_REAL, ImplementedOperator
 
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
+RAISES = re.compile(r"\s*(?:throw\b|AT_ERROR\s*\(|\w*_CHECK\w*\s*\(\s*(?:false|0)\s*[,)])")
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 
 
@@ -116,8 +117,11 @@ class Inference:
                 there = any(name in self.index.functions for name in re.findall(r"\w+", implementation.text))
                 where = "is not followed" if there else "is not in this tree"
                 missing.append(f"{implementation.text[:60].strip()} at {implementation.location} {where}")
+        told = "no implementation is registered in this tree"
+        if found and all(map(self.only_raises, found)):
+            found, told = [], f"{told} that does more than raise"
         if not found:
-            reason = missing[0] if missing else "no implementation is registered in this tree"
+            reason = missing[0] if missing else told
             answers = tuple(Answer(arg.name, Kind.UNKNOWN, (), reason) for _, arg in tensors)
             return Inferred(answers, ("unknown",) * len(schema.returns), (), reason)
         summaries = [self.summary(function, schema) for function in found]
@@ -140,6 +144,14 @@ class Inference:
             return summary
         parameters = [declared.name for declared in read_parameters(self.index.signature(function)[1])]
         return flattened(summary, parameters, [arg.name for arg in schema.args], len(schema.returns))
+
+    def only_raises(self, function: Function) -> bool:
+        """Whether a function stands in for one that this build has not: it uses no argument, and ends in a raise."""
+        body = self.index.text(function.path).masked[slice(*function.body)].rstrip("; \t\n}")
+        if not RAISES.match(re.split(r"[;{}]", body)[-1]):
+            return False
+        summary = self.summaries.of(function)
+        return not (summary.effects or summary.stores or summary.calls or any(values for values, _ in summary.returns))
 
     def line(self, function: Function) -> int:
         return bisect_right(self.index.text(function.path).lines, function.head)

@@ -299,3 +299,54 @@ def test_functions_of_one_name_that_differ(tmp_path: Path) -> None:
     assert main.main(["apply", "--infer", str(tmp_path)]) == 0
     assert "mutates_args=('out',)" in (tmp_path / "ops.py").read_text().replace('"', "'")
     assert verdicts(tmp_path) == {"op": "right"}
+
+
+KERNELS = "namespace %s { template <int N> void fill(float* to) { to[0] = N; } }\n"
+CALLS = 'void op(at::Tensor a) { auto* f = %s::fill<1>; f(a.data_ptr<float>()); }\nTORCH_LIBRARY(lib, m) { m.def("op(Tensor a) -> ()", &op); }'
+
+
+@pytest.mark.parametrize("form", ["another file's alias", "an alias of its own", "another file's alias alone"])
+def test_an_alias_of_a_namespace_is_that_of_its_file(tmp_path: Path, form: str) -> None:
+    other = "void nothing() { namespace kernels = other; }\n"
+    files = {
+        "another file's alias": {"a_cpp": other, "op_cpp": KERNELS % "kernels" + CALLS % "kernels"},
+        "an alias of its own": {
+            "a_cpp": KERNELS.replace("to[0] = N", "") % "kernels",
+            "op_cpp": KERNELS % "other" + "namespace kernels = other;\n" + CALLS % "kernels",
+        },
+        "another file's alias alone": {"a_h": other, "op_cpp": KERNELS % "other" + CALLS % "kernels"},
+    }
+    assert verdicts(tmp_path, **files[form]) == {"op": "wrong"}
+
+
+STUBS = {
+    "a check": 'TORCH_CHECK(false, "not supported")',
+    "a check that is another": 'int v = version();\n  STD_TORCH_CHECK_NOT_IMPLEMENTED(false, "v; ", v);',
+    "a throw": 'throw std::runtime_error("no");',
+    "an error": 'AT_ERROR("no");',
+}
+
+
+@pytest.mark.parametrize("form", STUBS)
+def test_a_function_that_only_raises_is_no_implementation(tmp_path: Path, form: str) -> None:
+    (found,) = trees.infer(
+        trees.write(tmp_path, op_cpp=trees.source(f"void op(at::Tensor a, at::Tensor b) {{ {STUBS[form]} }}"))
+    )
+    assert {answer.reason for answer in found.answers} == {
+        "no implementation is registered in this tree that does more than raise"
+    }
+
+
+def test_a_function_that_writes_before_it_raises_is_one(tmp_path: Path) -> None:
+    code = 'void op(at::Tensor a, at::Tensor b) { b.copy_(a); if (a.numel()) return; TORCH_CHECK(false, "x"); }'
+    assert trees.answers(tmp_path, code) == {"a": "read only", "b": "written"}
+
+
+@pytest.mark.parametrize(
+    ("call", "where"),
+    [("VENDOR(lib::f)(a, b);", "is not in this tree"), ("auto g = get(); g(a, b);", "is not resolved")],
+)
+def test_what_stands_nowhere_is_said_to(tmp_path: Path, call: str, where: str) -> None:
+    code = trees.source(f"void op(at::Tensor a, at::Tensor b) {{ {call} }}")
+    (found,) = trees.infer(trees.write(tmp_path, op_cpp=code))
+    assert all(where in answer.reason for answer in found.answers)

@@ -159,3 +159,37 @@ def test_the_alias_is_written_into_a_python_schema(tmp_path: Path) -> None:
     (path,) = trees.write(tmp_path, ops_py=PYTHON % ("Tensor", "y.add_(x)\n    return y"))
     assert main.main(["apply", "--infer", str(tmp_path)]) == 0
     assert '"op(Tensor x, Tensor(a!) y) -> Tensor(a!)"' in Path(path).read_text()
+
+
+# A path that a flag shuts off, as the caller gives it: `a` is only read.
+FLAGGED = {
+    "with more": ("if (inplace && b.numel() > 1) a.copy_(b); ", "help(a, b, false);"),
+    "turned": ("if (!(keep || b.numel() > 1)) a.copy_(b); ", "help(a, b, true);"),
+    "chosen": ("auto& t = inplace ? a : b; t.zero_(); ", "help(a, b, false);"),
+    "handed on": ("if (inplace) a.copy_(b); ", "more(a, b, false);"),
+}
+
+
+@pytest.mark.parametrize("form", FLAGGED)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_flag_that_is_given_decides_which_way_is_taken(tmp_path: Path, form: str, turned: bool) -> None:
+    body, call = FLAGGED[form]
+    name = "keep" if "keep" in body else "inplace"
+    call = call.replace("false", "TRUE").replace("true", "false").replace("TRUE", "true") if turned else call
+    code = f"void help(at::Tensor& a, at::Tensor& b, bool {name}) {{ {body} b.add_(a); }}\n"
+    code += "void more(at::Tensor& a, at::Tensor& b, bool flag) { help(a, b, flag); }\n"
+    found = trees.answers(tmp_path, f"{code}void op(at::Tensor& a, at::Tensor& b) {{ {call} }}")
+    assert found["a"] == ("written" if turned else "read only")
+
+
+def test_a_flag_that_is_assigned_decides_nothing(tmp_path: Path) -> None:
+    help = "void help(at::Tensor& a, at::Tensor& b, bool inplace) { inplace = b.numel() > 1; if (inplace) a.copy_(b); }"
+    found = trees.answers(tmp_path, f"{help}\nvoid op(at::Tensor& a, at::Tensor& b) {{ help(a, b, false); }}")
+    assert found["a"] == "written"
+
+
+@pytest.mark.parametrize("made", ["(p[3])", "(p[n])", "(n, p[0])", "(p[n], p[0])"])
+def test_what_a_vector_is_sized_by_is_not_its_data(tmp_path: Path, made: str) -> None:
+    body = f"const float* p = a.data_ptr<float>(); int n = 3; std::vector<float> v{made}; v[1] = 2; b.fill_(v[1]);"
+    found = trees.answers(tmp_path, f"void op(at::Tensor& a, at::Tensor& b) {{ {body} }}")
+    assert found == {"a": "read only", "b": "written"}

@@ -33,7 +33,7 @@ from schema_patch.inference.index.syntax import read_parameters
 
 from .applying import AppliedCall, fitting
 from .evaluator import Evaluator
-from .frame import MOST_OVERLOADS, Frame
+from .frame import MOST_OVERLOADS, NAME, Frame
 from .lambdas import Lambdas
 from .memory import Memory
 
@@ -72,7 +72,8 @@ class Calling:
         known = tuple(item for item in template if not isinstance(item, str))
         result = NOTHING
         for function in fitting(functions, values, self.declared) if len(functions) > 1 else functions:
-            summary = frame.summary_of(function, known or frame.constants_of(function, texts))
+            constants = {*(known or frame.constants_of(function, texts)), *frame.flags_of(function, items)}
+            summary = frame.summary_of(function, tuple(sorted(constants)))
             result |= AppliedCall(self, summary, values, places, this, node, frame.here(node)).run()
         return result
 
@@ -105,9 +106,16 @@ class Calling:
         if not done:
             self.memory.lose(called, node)
             name = self.frame.text(node).split("(")[0][:40].strip()
+            where = "not resolved" if self.heard_of(node) else "not in this tree"
             for value in values:
-                self.escape(value, node, f"passed to {name}, which is not resolved")
+                self.escape(value, node, f"passed to {name}, which is {where}")
         return result
+
+    def heard_of(self, node: Node) -> bool:
+        """Whether anything that is called here is a variable, or stands in any file: `MACRO(vendor::f)(x)` may not."""
+        called = node.child_by_field_name("function")
+        names = NAME.findall(self.frame.text(called)) if called is not None else []
+        return not names or any(self.state.find(name) or self.frame.index.knows(name) for name in names)
 
     def later(self, origin: Origin, name: str, values: list[Value], spots: list[Value], node: Node) -> None:
         """Leaves a call of what a parameter is, or of its method, to the callers, who know what they hand in."""

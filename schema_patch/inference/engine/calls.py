@@ -167,7 +167,6 @@ class Calls:
 
     def where(self, name: str, *, declared: bool = False) -> str:
         """Why nothing is known of a function: it stands nowhere here, or its definitions do not fit this call."""
-        index = self.frame.index
-        if any(name in known for known in (index.functions, index.stubs, index.classes, index.aliases, index.macros)):
+        if self.frame.index.knows(name):
             return "not followed"
         return "declared, but not defined in this tree" if declared else "not in this tree"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tree_sitter import Node
 
 from schema_patch.inference.domain.state import Place
-from schema_patch.inference.domain.values import DEREF, NOTHING, PERHAPS, Value, constant, union
+from schema_patch.inference.domain.values import DEREF, NOTHING, PERHAPS, Value, constant, is_data, plain, union
 
 from .declarations import ATOMIC, SCALARS, Declarations
 from .evaluator import Evaluator
@@ -230,8 +230,9 @@ class Flow:
         """What a variable is made from in parentheses or braces."""
         if cls or value.type == "argument_list":
             items = arguments(value)
-            if bare(kind) == "vector" and len(items) == 2 and not cls:
-                return self.objects.copy_of_range(self.evaluator.all(items))
+            if bare(kind) == "vector" and not cls:
+                values = _no_numbers(self.evaluator.all(items))
+                return self.objects.copy_of_range(values) if len(items) == 2 else self.objects.listed(values)
             return self.objects.construct(cls, value, node)
         found = self.evaluator.value(value)
         if "auto" in kind or bare(kind) in SCALARS or "*" in kind:
@@ -253,13 +254,23 @@ class Flow:
         if inner is None or inner.type != "identifier" or parameters is None:
             return
         values = [self.mentioned(self.frame.text(parameter)) for parameter in arguments(parameters)]
-        made = self.objects.build(self.types.class_of(kind), values, [], node)
+        cls = self.types.class_of(kind)
+        values = _no_numbers(values) if bare(kind) == "vector" and not cls else values
+        made = self.objects.build(cls, values, [], node)
         self.declarations.declare(inner, kind, made, node)
 
     def mentioned(self, text: str) -> Value:
         """The variables that an expression names, where it was parsed as a parameter: `reinterpret_cast<T*>(x)`."""
         value = union(self.evaluator.named(name) for name in NAME.findall(text) if self.state.find(name))
+        if "[" in text:
+            value = self.state.select(value, DEREF)
+            self.state.read(value)
         return constant(value) if re.search(r"\bconst\b", text) else value
+
+
+def _no_numbers(values: list[Value]) -> list[Value]:
+    """What a vector is made from, without what was read from memory: how many elements, or of what value."""
+    return [frozenset(o for o in value if not is_data(plain(o[1]))) for value in values]
 
 
 def _leaves(node: Node | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -12,15 +13,16 @@ from schema_patch.inference.domain.models import Models
 from schema_patch.inference.domain.state import State
 from schema_patch.inference.domain.summary import Summary
 from schema_patch.inference.domain.values import NOTHING, Callee, Origin, Parameter, Value, in_data
-from schema_patch.inference.index.constants import Constants, given
+from schema_patch.inference.index.constants import Constants, decide, given
 from schema_patch.inference.index.index import Index
 from schema_patch.inference.index.scan import Function, split
-from schema_patch.inference.index.syntax import Body
+from schema_patch.inference.index.syntax import Body, read_parameters
 from schema_patch.schemas.inferred import Chain
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
 BOXED = re.compile(r"\bStableIValue\s*\*")  # the stack of a boxed function: its elements are the arguments
+BOOLS = frozenset({"bool", "const bool", "bool const"})
 MOST_OVERLOADS = 256  # definitions of one name that are looked into
 Summarise = Callable[[Function, Constants], Summary]
 Kernels = Callable[[str], list[Function]]  # the implementations of an operator, by `ns::op`
@@ -28,6 +30,17 @@ Kernels = Callable[[str], list[Function]]  # the implementations of an operator,
 
 def arguments(node: Node | None) -> list[Node]:
     return [n for n in node.named_children if n.type != "comment"] if node else []
+
+
+@lru_cache(maxsize=65536)
+def flags(index: Index, function: Function) -> tuple[tuple[int, str], ...]:
+    """The places and names of the parameters that are true or false, and that the function uses and never assigns."""
+    if "bool" not in (declared := index.signature(function)[1]):
+        return ()
+    body = index.text(function.path).masked[slice(*function.body)]
+    places = [(n, p.name) for n, p in enumerate(read_parameters(declared)) if p.name and p.type in BOOLS]
+    kept = [(n, name) for n, name in places if not re.search(rf"\b{name}\s*(?:=[^=]|[|&^]=)", body)]
+    return tuple((n, name) for n, name in kept if re.search(rf"\b{name}\b", body))
 
 
 @dataclass
@@ -82,6 +95,15 @@ class Frame:
             return NOTHING
         found = self.index.resolve(name, qualifiers, -1, self.function)
         return frozenset((Callee(f, self.constants_of(f, arguments)), (), False) for f in found[:MOST_OVERLOADS])
+
+    def flags_of(self, function: Function, items: Sequence[Node]) -> Constants:
+        """What is known of a function's parameters that are true or false, where it is called with these arguments."""
+        places = flags(self.index, function) if len(items) >= 1 else ()
+        given = [
+            (name, decide(self.text(items[place]), self.constants)) for place, name in places if place < len(items)
+        ]
+        packed = given and any(item.type == "parameter_pack_expansion" for item in items)
+        return tuple((name, value) for name, value in given if value is not None and not packed)
 
     def constants_of(self, function: Function, arguments: Sequence[str]) -> Constants:
         """What is known of a function's template parameters, where it is named with these arguments."""

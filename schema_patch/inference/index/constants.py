@@ -1,4 +1,4 @@
-"""Template arguments that are written `true` or `false`, and what they decide: `if constexpr (PUT && !FAST)`.
+"""Arguments of templates and calls that are `true` or `false`, and what they decide: `if constexpr (PUT && !FAST)`.
 
 A kernel that serves two operators often writes in one of them only. Knows text, no syntax tree.
 """
@@ -33,20 +33,30 @@ def given(head: str, arguments: Sequence[str], known: Mapping[str, bool]) -> Con
 
 
 def decide(text: str, known: Mapping[str, bool]) -> bool | None:
-    """A condition of `!`, `&&`, `||` and names; None where it is not decided."""
+    """A condition of `!`, `&&`, `||`, names and what is not known; None where it is not decided."""
     text = text.strip()
     while text.startswith("(") and text.endswith(")") and _whole(text):
         text = text[1:-1].strip()
-    if not re.fullmatch(r"[\w\s!&|]+", text):
-        return None
     for operator, stops in (("||", True), ("&&", False)):
-        if operator in text:
-            parts = [decide(part, known) for part in text.split(operator)]
-            return stops if stops in parts else None if None in parts else not stops
+        parts = _parts(text, operator) if operator in text else []
+        if len(parts) > 1:
+            found = [decide(part, known) for part in parts]
+            return stops if stops in found else None if None in found else not stops
     if text.startswith("!"):
         value = decide(text[1:], known)
         return None if value is None else not value
     return {"true": True, "false": False}.get(text, known.get(text))
+
+
+def _parts(text: str, operator: str) -> list[str]:
+    """What stands between the operators that are in no brackets."""
+    parts, depth, start = [], 0, 0
+    for match in re.finditer(r"[(\[{]|[)\]}]|&&|\|\|", text):
+        depth += (match.group() in "([{") - (match.group() in ")]}")
+        if match.group() == operator and not depth:
+            parts.append(text[start : match.start()])
+            start = match.end()
+    return [*parts, text[start:]]
 
 
 def _whole(text: str) -> bool:

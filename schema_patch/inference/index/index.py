@@ -44,6 +44,7 @@ class Index:
         classes: dict[str, list[Class]] = defaultdict(list)
         prototypes: dict[str, list[str]] = defaultdict(list)
         aliases: dict[str, str] = {}
+        self.own_aliases: dict[tuple[str, str], str] = {}  # by file and name
         stubs: dict[str, list[str]] = defaultdict(list)
         bindings: dict[str, list[tuple[str, str]]] = defaultdict(list)
         macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
@@ -62,6 +63,7 @@ class Index:
                 bindings[name].append((file.path, target))
             for name, target in file.aliases:
                 aliases.setdefault(name, target)
+                self.own_aliases.setdefault((file.path, name), target)
             for macro in file.macros:
                 plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
                 macros[macro.name].append((file.path, plain))
@@ -125,13 +127,10 @@ class Index:
         """The same for any function of one scope and file; the list is not to be changed."""
         found = [f for f in self.functions.get(name, ()) if self.takes(f, count)]
         if qualifiers:
-            if qualifiers[-1] in self.aliases and qualifiers[-1] not in self.classes:
-                qualifiers = (self.aliases[qualifiers[-1]].rpartition("::")[2],)
-            whole = [f for f in found if self.within(f.scope[-len(qualifiers) :], qualifiers)]
-            inner = [f for f in found if qualifiers[-1] in f.scope and not f.in_class]
             own = self.family(scope[-1:]) if in_class else set()
             members = [f for f in found if f.in_class and f.scope[-1:] and f.scope[-1] in own]  # `Base::f` in a class
-            found = whole or inner or self.inherited(found, qualifiers[-1]) or members
+            meanings = (self.qualified(found, meant) for meant in self.meanings(qualifiers, path))
+            found = next(filter(None, meanings), members)
         else:
             mine = set(scope)
             family = self.family(scope[-1:])
@@ -143,6 +142,21 @@ class Index:
             same = [f for f in found if len(f.scope) == deepest and f.path == path]
             found = same or found
         return nearest(found, path, lambda f: f.path)
+
+    def meanings(self, qualifiers: tuple[str, ...], path: str) -> list[tuple[str, ...]]:
+        """Qualifiers as an alias of their file has them, as written, and as an alias of any other file has them."""
+        last = qualifiers[-1]
+        if last not in self.aliases or last in self.classes:
+            return [qualifiers]
+        own, other = self.own_aliases.get((path, last)), self.aliases[last]
+        named = [(target.rpartition("::")[2],) for target in (own, other) if target]
+        return [named[0], qualifiers] if own else [qualifiers, named[0]]
+
+    def qualified(self, found: list[Function], qualifiers: tuple[str, ...]) -> list[Function]:
+        """Those that stand in what the qualifiers name."""
+        whole = [f for f in found if self.within(f.scope[-len(qualifiers) :], qualifiers)]
+        inner = [f for f in found if qualifiers[-1] in f.scope and not f.in_class]
+        return whole or inner or self.inherited(found, qualifiers[-1])
 
     def within(self, scope: tuple[str, ...], qualifiers: tuple[str, ...]) -> bool:
         """Whether a scope is what these qualifiers name; a namespace may be called by a macro."""
@@ -173,6 +187,10 @@ class Index:
     def declared(self, name: str) -> tuple[tuple[int, int], ...]:
         """How many arguments each declaration of this name takes."""
         return tuple({arity(parameters) for parameters in self.prototypes.get(name, ())})
+
+    def knows(self, name: str) -> bool:
+        """Whether any file gives a name a meaning of its own."""
+        return any(name in known for known in (self.functions, self.stubs, self.classes, self.aliases, self.macros))
 
     def class_named(self, name: str) -> str:
         """The class that a name stands for, through aliases; empty where it is none."""

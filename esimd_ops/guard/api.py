@@ -225,6 +225,8 @@ def _guard(namespace: str, again: bool = False) -> bool:
             op = f"{registered.name}.{registered.overload_name}" if registered.overload_name else registered.name
             before = _decisions.get(op)
             if before is not None and before.action is not Action.UNKNOWN and not again:
+                if before.action in (Action.GUARDED, Action.CLONED):
+                    rules.show(before)
                 continue
             decision = _decision(op, grammar.parse(str(registered)), _known[namespace])
             if decision != before:

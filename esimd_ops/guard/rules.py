@@ -60,11 +60,17 @@ def install(decision: Decision) -> None:
             _add(decision.op, FunctionalTensorMode, _functional(call))
             if decision.writes or any(map(is_argument, decision.results)):
                 _rules[decision.op].impl(decision.op.partition("::")[2], _functionalize(call), "Functionalize")
-            op = overload(decision.op)
-            _schemas.setdefault(decision.op, (op, op._schema))
-            op._schema = torch._C.parse_schema(str(true_schema(decision)))
+            show(decision)
         _add(decision.op, FakeTensorMode, _fake(call))
         torch._subclasses.fake_tensor.FakeTensorMode.cache_clear()
+
+
+def show(decision: Decision) -> None:
+    """Shows the true schema, also where torch has bound the operator anew: its library was registered again."""
+    op = overload(decision.op)
+    if decision.op not in _schemas or _schemas[decision.op][0] is not op:
+        _schemas[decision.op] = (op, op._schema)
+        op._schema = torch._C.parse_schema(str(true_schema(decision)))
 
 
 def uninstall(op: str) -> None:

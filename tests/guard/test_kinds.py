@@ -175,6 +175,20 @@ def test_inference_replaces_what_buffers_hold_and_takes_samples_of_every_form(sc
     }  # fmt: skip
 
 
+def test_an_operator_that_is_registered_again_stays_guarded(scratch) -> None:
+    name, library = scratch
+    program = two_read(lambda *given: getattr(torch.ops, name).op(*given))
+    define(library, "op(Tensor x, Tensor a, Tensor b) -> ()", lambda x, a, b: None)
+    guard.enable(name, writes={"op": ["a", "b"]})
+    assert oplib.outcome(program, "aot_eager") == "right"
+    library._destroy()
+    again = torch.library.Library(name, "FRAGMENT")
+    define(again, "op(Tensor x, Tensor a, Tensor b) -> ()", two)
+    assert oplib.outcome(program, "aot_eager") == "right"
+    assert getattr(torch.ops, name).op.default._schema.is_mutable
+    again._destroy()
+
+
 def test_an_unknown_operator_in_a_graph_is_warned_of(scratch) -> None:
     name, library = scratch
     define(library, "known(Tensor x, Tensor out) -> ()", lambda x, out: None)

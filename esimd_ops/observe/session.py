@@ -27,7 +27,7 @@ from .schedule import OVER, Schedule
 from .watch import Signature, Watcher
 
 WRITE_S = 1.0  # how old a part of the record may grow: a worker may be killed
-WATCHING_S, BYTE_S = 2e-4, 1e-9  # what an operator's first watching is thought to cost, and each byte that it can reach
+WATCHING_S, BYTE_S = 5e-4, 2e-9  # what an operator's first watching may cost, and each byte that it can reach
 _clock = time.perf_counter
 log = logging.getLogger("schema_kit")
 

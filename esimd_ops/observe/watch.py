@@ -95,13 +95,20 @@ class Watcher:
             seen.results = seen.results or [Result() for _ in parts]
             for index, tensors in enumerate(parts):
                 self._judge(seen.results[index], tensors, parts[:index], signature, before, turn, where)
-            for tensor in (tensor for tensors in parts for tensor in tensors):
-                if tensor.untyped_storage()._cdata not in before.storages:
-                    self._results.add(signature.op, turn, where, tensor, depth)
-            for name in (name for name in before.tensors if name not in signature.declared):
-                for tensor in before.tensors[name]:
-                    self._results.add(signature.op, turn, where, tensor, depth, name)
+            self._remember(signature, before, parts, (turn, where, depth))
         return result
+
+    def _remember(
+        self, signature: Signature, before: Before, parts: list[list[Tensor]], call: tuple[Turn, Where, int]
+    ) -> None:
+        """What was handed out, and what was given."""
+        turn, where, depth = call
+        for tensor in (tensor for tensors in parts for tensor in tensors):
+            if tensor.untyped_storage()._cdata not in before.storages:
+                self._results.add(signature.op, turn, where, tensor, depth)
+        for name in (name for name in before.tensors if name not in signature.declared):
+            for tensor in before.tensors[name]:
+                self._results.add(signature.op, turn, where, tensor, depth, name)
 
     def _judge(
         self,

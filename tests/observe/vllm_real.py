@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tests" / "soak"))
 from vllm_real import PORT, URL, environment, model, wait  # noqa: E402
 
 LEAST = 5  # operators that a decoder of this kind calls on a CPU
+BLOCKS = "256"  # of its cache: of one of gigabytes a watched call would read all
 OPTIONS = "namespace=_C,_C_cache_ops,_C_cpu,_C_utils,vllm budget=0.1"
 
 
@@ -71,7 +72,7 @@ def serve(python: Path, home: Path, kit: Path, seen: Path) -> None:
     }  # fmt: skip
     with (home / "observed.log").open("wb") as log:
         server = subprocess.Popen(
-            [*words, "--max-model-len", "1024", "--dtype", "bfloat16"],
+            [*words, "--max-model-len", "1024", "--dtype", "bfloat16", "--num-gpu-blocks-override", BLOCKS],
             env=settings, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:

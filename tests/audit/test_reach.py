@@ -68,6 +68,9 @@ WRITES_B = {
     f"{OP} {{ run<Gemm>({BOTH}); float v = a.data_ptr<float>()[0]; }}",
     "universal matrix product": f"{OP} {{ typename G::Arguments e{{cutlass::gemm::GemmUniversalMode::kGemm, {{1, 2, 3}}, {{a.const_data_ptr(), 1}}, "
     "{{}, nullptr, 1, b.data_ptr(), 2}}; float v = a.data_ptr<float>()[0]; }",
+    "the same of the second version": f"{OP} {{ typename G::Arguments e{{cutlass::gemm::GemmUniversalMode::kGemm, {{1, 2, 3}}, 1, "
+    "{s, t, u, a.data_ptr(), v}, a.data_ptr(), a.data_ptr(), b.data_ptr(), b.data_ptr(), 4, 5, 6, 7}; float v = a.data_ptr<float>()[0]; }",
+    "a borrowed tensor": f"{OP} {{ auto x = c10::MaybeOwned<at::Tensor>::borrowed(a); auto y = c10::MaybeOwned<at::Tensor>::owned(b); y->copy_(*x); }}",
     "address in a new tensor": "__global__ void starts(float** to, const float** from, float* y, const float* x) { to[i] = y + i; from[i] = x + i; }\n"
     f"{OP} {{ auto to = at::empty({{4}}); auto from = at::empty({{4}}); starts<<<1, 1>>>((float**)to.data_ptr(), (const float**)from.data_ptr(), b.data_ptr<float>(), a.data_ptr<float>());\n"
     "  typename G::EpilogueArguments e{{}, nullptr, dc, static_cast<float**>(to.data_ptr()), dd}; float v = a.data_ptr<float>()[0]; }",

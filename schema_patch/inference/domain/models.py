@@ -26,7 +26,7 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Elements of an object that lead to what is written, by the end of the name of its type."""
+    """Elements of an object, by the end of its type's name: the first that is there leads to what is written."""
 
     type: str
     writes: tuple[str, ...]

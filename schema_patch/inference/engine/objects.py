@@ -116,15 +116,14 @@ class Objects:
             elements = arguments(inner)
             if not name.endswith(model.type) or not elements or model.first not in self.frame.text(elements[0]):
                 continue
-            for path in model.writes:
-                value = self.evaluator.value(_element(inner, path))
-                self.memory.write_through(value, node)
-                # A group of matrices: their addresses stand in a tensor, and other addresses perhaps beside them.
-                kept = frozenset(o for o in self.state.select(value, DEREF) if o[1][-1:] == (DATA,))
-                if len({root for root, _, _ in kept}) == 1:
-                    self.memory.write_through(kept, node)
-                else:
-                    self.calling.escape(kept, node, "its address is stored in a tensor")
+            value = self.evaluator.value(next(filter(None, (_element(inner, path) for path in model.writes)), None))
+            self.memory.write_through(value, node)
+            # A group of matrices: their addresses stand in a tensor, and other addresses perhaps beside them.
+            kept = frozenset(o for o in self.state.select(value, DEREF) if o[1][-1:] == (DATA,))
+            if len({root for root, _, _ in kept}) == 1:
+                self.memory.write_through(kept, node)
+            else:
+                self.calling.escape(kept, node, "its address is stored in a tensor")
 
 
 def _element(node: Node, path: str) -> Node | None:

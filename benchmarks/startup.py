@@ -18,6 +18,8 @@ import tempfile
 from rich.console import Console
 from rich.table import Table
 
+from esimd_ops import native
+
 PROGRAM = """
 import time, torch
 from esimd_ops import native, samples
@@ -55,7 +57,8 @@ def main() -> None:
     parser.add_argument("--library", default="", metavar="FILE", help="the extension [default: the installed one]")
     options = parser.parse_args()
     count, library = options.processes, options.library
-    table = Table("operator", header_style="bold", title="seconds to the first result")
+    table = Table(header_style="bold", title=f"seconds to the first result, {native.load().device()['name']}")
+    table.add_column("operator", overflow="fold")
     for heading in ("first", "processor", "from the cache", "processor", f"{count} at once, slowest"):
         table.add_column(heading, justify="right")
     for operator in OPERATORS:

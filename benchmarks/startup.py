@@ -2,7 +2,7 @@
 
     python benchmarks/startup.py [--processes N] [--library FILE]
 
-Each figure is of a fresh process: seconds, and its processor seconds, from the first call of one operator to its result,
+Each figure is of a fresh process: seconds, and processor seconds, from the first call of an operator to its result,
 imports left out. The last column has a warm cache: processes that start together should not wait for one another.
 `--library`: another build of the extension, as that of `make bmg`, which has its kernels as images.
 """

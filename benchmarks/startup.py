@@ -2,7 +2,7 @@
 
     python benchmarks/startup.py [--processes N] [--library FILE]
 
-Each figure is of a fresh process: seconds, and its processor seconds, from the first call of one operator to its result,
+Each figure is of a fresh process: seconds, and processor seconds, from the first call of an operator to its result,
 imports left out. The last column has a warm cache: processes that start together should not wait for one another.
 `--library`: another build of the extension, as that of `make bmg`, which has its kernels as images.
 """
@@ -17,6 +17,8 @@ import tempfile
 
 from rich.console import Console
 from rich.table import Table
+
+from esimd_ops import native
 
 PROGRAM = """
 import time, torch
@@ -55,7 +57,8 @@ def main() -> None:
     parser.add_argument("--library", default="", metavar="FILE", help="the extension [default: the installed one]")
     options = parser.parse_args()
     count, library = options.processes, options.library
-    table = Table("operator", header_style="bold", title="seconds to the first result")
+    table = Table(header_style="bold", title=f"seconds to the first result, {native.load().device()['name']}")
+    table.add_column("operator", overflow="fold")
     for heading in ("first", "processor", "from the cache", "processor", f"{count} at once, slowest"):
         table.add_column(heading, justify="right")
     for operator in OPERATORS:

@@ -89,7 +89,7 @@ def test_an_address_that_is_not_aligned_goes_another_way(runtime: Runtime) -> No
     room = torch.empty(8 * 1024 + 16).half()
     given["input"] = room[16:].view(8, 1024).copy_(given["input"])
     assert given["input"].data_ptr() % 64 == 32
-    with pytest.raises(RuntimeError, match="not on the matrix engines: gemm/few_tokens<Int4RoundedRow, Unscaled>"):
+    with pytest.raises(RuntimeError, match="not on the matrix engines: gemm/"):
         told("esimd_gemm_int4_pgrp", given)
 
 

@@ -46,7 +46,8 @@ def main() -> int:
     parser.add_argument("--returns", choices=["alias", "void"])
     parser.add_argument("source", nargs="?", type=Path)
     options = parser.parse_args()
-    shutil.rmtree(SCRATCH, ignore_errors=True)
+    for left in (SCRATCH, *(PATIENT / "build").glob("bdist.*")):  # the latter of a run that was interrupted
+        shutil.rmtree(left, ignore_errors=True)
     SCRATCH.mkdir(parents=True)
     if options.source:
         return ask(options.source, options.returns or "alias")  # whose callers are not known

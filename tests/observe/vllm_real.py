@@ -24,7 +24,7 @@ from vllm_real import PORT, URL, environment, model, wait  # noqa: E402
 
 LEAST = 5  # operators that a decoder of this kind calls on a CPU
 BLOCKS = "256"  # of its cache: of one of gigabytes a watched call would read all
-OPTIONS = "namespace=_C,_C_cache_ops,_C_cpu,_C_utils,vllm budget=0.1"
+OPTIONS = "namespace=_C,vllm budget=0.1"
 
 
 def main(home: Path) -> int:

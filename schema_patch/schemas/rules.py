@@ -35,7 +35,7 @@ def judge(schema: Schema, effect: Effect | None) -> Judgement:
     """The verdict on a schema, given what its operator does (None: not known)."""
     if effect is None:
         return NOT_KNOWN
-    for rule in (undeclared_write, undeclared_alias, private_buffer, over_declared, alias_return):
+    for rule in (undeclared_write, undeclared_alias, private_buffer, over_declared, alias_return, unknown_return):
         found = rule(schema, effect)
         if found:
             return found
@@ -99,6 +99,13 @@ def alias_return(schema: Schema, _: Effect) -> Judgement | None:
     return Judgement(
         Verdict.NEEDS_GUARD, "SP105", "returns an alias: torch.compile refuses to trace it (guard, or --returns void)"
     )
+
+
+def unknown_return(schema: Schema, effect: Effect) -> Judgement | None:
+    pairs = enumerate(results(schema, effect))
+    places = [n for n, (ret, said) in pairs if said == "unknown" and ret.type.is_tensor and not ret.type.sets]
+    reason = "whether returned value {} is an argument's is not known"
+    return Judgement(Verdict.UNKNOWN, reason=reason.format(places[0])) if places else None
 
 
 def _names(names: Iterable[str]) -> str:

@@ -62,7 +62,7 @@ KNOWN = {
     r"rotary_dim: always": "the columns of the cache say it too",
     r"spec (token_indx|num_accepted_tokens): (in|at most)|spec output: rows": "few tokens are drafted at once",
     r"gdn.* qkvz: cut at DEPTH": "not summed",
-    r"gdn.* (A_log|dt_bias): without subnormal": "added to more, or an exponent",
+    r"gdn.* (A_log|dt_bias|ba): without subnormal": "added to more, or an exponent",
     r"gdn.* (ssm_state|output): (cut|columns)": "states and heads of 128 columns, and keys of length 1",
     r"topk.* router_logits: (without subnormal|cut at DEPTH)": "the same probabilities in fp32; at most 512 experts",
     r"topk.* top_values: (cut|columns)": "probabilities, at most 10",

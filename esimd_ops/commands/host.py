@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from esimd_ops.races.order import Order, RaceRun
 from schema_patch.commands.console import OPS, selection, show, status, within
 from schema_patch.commands.help import examples
 from schema_patch.model import ToolError
+
+if TYPE_CHECKING:
+    from esimd_ops.host.build import Built
 
 
 @click.command("host-build", epilog=examples(
@@ -64,12 +67,20 @@ def host_build(
     with status("") as step:
         step(f"building {tree}")
         built = build.build(plan)
+    _tell(built, tree, out)
+    return 1 if built.failed else 0
+
+
+def _tell(built: Built, tree: Path, out: Path) -> None:
+    """Raises ToolError where nothing was built."""
+    from esimd_ops.host.build import SAID
+
     for name, words in built.failed.items():
         did = "does not load" if name.endswith(".so") else "did not compile"
         click.echo(f"{name}: error: {did}: {words}", err=True)
     if built.failed:
         click.echo(
-            f"{built.compiled} of {built.of} sources compiled; all that was said of the others: {out / build.SAID}",
+            f"{built.compiled} of {built.of} sources compiled; all that was said of the others: {out / SAID}",
             err=True,
         )
     for name in built.left_out:
@@ -84,7 +95,6 @@ def host_build(
     click.echo(f"{len(built.libraries)} libraries; namespaces: {spaces}; modules: {modules}", err=True)
     for space in built.namespaces[:1]:
         click.echo(f"PYTHONPATH={out} python -m esimd_ops check --namespace {space} --device cpu", err=True)
-    return 1 if built.failed else 0
 
 
 @click.command(epilog=examples(

@@ -174,16 +174,18 @@ def test_loops_are_found_by_their_jumps() -> None:
 L8:
         send.ugm (1|M0) r3 r4 null:0 0x0 0x0 {$1} // wr:1+0, rd:4; load.ugm.d32x64t.a64
         send.ugm (16|M0) r6 r4 null:0 0x0 0x0 {$2} // wr:2+0, rd:1; load.ugm.d8u32.a64
-L40:
+        send.ugm (1|M0) r7 r4 null:0 0x0 0x0 {$3} // wr:1+0, rd:31; load_block2d.ugm.d16.a64
+L56:
         add (1|M0) r5.0<1>:q r5.0<0;1,0>:q 1:w
-(W)     jmpi L40
+(W)     jmpi L56
 (W&f0.0) jmpi L8
 """
     listing = assembly.read(text, lambda at: f"a.cpp:{at}")
-    assert [(loop.start, loop.line, loop.size) for loop in listing.loops] == [("L40", "a.cpp:40", 2)]
+    assert [(loop.start, loop.line, loop.size) for loop in listing.loops] == [("L56", "a.cpp:56", 2)]
     assert [(a.form, a.size, a.block) for a in listing.accesses] == [
         ("load.d32x64t", 256, True),
         ("load.d8u32", 16, False),  # a byte for each of 16 lanes, in a register of 64
+        ("load_block2d.d16", 2048, True),  # five bits do not hold 32
     ]
 
 

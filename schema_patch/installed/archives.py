@@ -22,6 +22,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from tarfile import EOFHeaderError as EndOfArchive  # type: ignore[attr-defined]
+from tarfile import TarFile
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from schema_patch.elf.reader import ElfFacts, ForeignElf
@@ -199,9 +201,12 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
         ended = False
 
         @classmethod
-        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-            cls.ended |= len(buf) == tarfile.BLOCKSIZE and not any(buf)
-            return super().frombuf(buf, encoding, errors)
+        def fromtarfile(cls, tarfile: TarFile) -> Self:
+            try:
+                return super().fromtarfile(tarfile)
+            except EndOfArchive:
+                cls.ended = True
+                raise
 
     try:
         with tarfile.open(fileobj=_plain(stream), mode="r|*", tarinfo=Member) as tar:

@@ -230,13 +230,13 @@ def test_a_control_that_differs_in_more_is_none(built, tmp_path: Path) -> None:
 def test_a_sycl_tree_is_refused_before_anything_is_compiled(tmp_path: Path) -> None:
     tree = packaging_tree(tmp_path / "tree", b"")
     (tree / "setup.py").write_text("from torch.utils.cpp_extension import SyclExtension\n")
-    code, out, err = rebuild(tree, "--out", tmp_path / "out")
+    code, out, err = rebuild(tree, "--for", "xpu", "--out", tmp_path / "out")
     assert (code, out) == (2, "")
     assert "icpx: no icpx on the path" in err
     assert "without XPU" in err
     assert "TORCH_XPU_ARCH_LIST" not in err  # rebuild sets it
     assert err.splitlines()[-1] == "nothing was built: what is marked ✗ is in the way of a build for xpu"
-    code, _, err = rebuild(tree, "--out", tmp_path / "out", "--arch", "mtl-h")
+    code, _, err = rebuild(tree, "--for", "xpu", "--out", tmp_path / "out", "--arch", "mtl-h")
     assert code == 2
     assert "TORCH_XPU_ARCH_LIST names mtl-h" in err
     assert not (tmp_path / "out").exists()

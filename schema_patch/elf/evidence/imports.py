@@ -15,6 +15,7 @@ from .texts import COMPARE, Do, known, quiet, string
 
 TORCH = re.compile(r"_ZN[KRO]*(2at|3c10|5torch|6caffe2)")
 INTELS = re.compile(r"^_intel_fast_|^__intel_(sse2|ssse3|sse4|avx)_(rep_)?")
+STANDARD = re.compile(r"_ZN?K?St|_ZN9__gnu_cxx|mem|str|v?[fs]?n?p(rintf|uts)|__v?[fs]?n?printf_chk|fwrite$|write$")
 SCHEMA_TEXT = re.compile(r"\s*[\w:.]+\((Tensor|SymInt|Scalar|int|float|bool|str|Device|Generator)\W.*->", re.DOTALL)
 # Bytes of torch's objects, of 2.4 to 2.14. A schema alone, one of a schema and a name, a library, a function.
 SCHEMA, EITHER, LIBRARY, FUNCTION = 0x78, 0x80, 0x78, 0x68
@@ -80,7 +81,8 @@ class Imports:
             f.others_write(size=0x100, keeps=False)
         else:
             self._hands_over(f, site)
-            self._tells(f, site)
+            if not STANDARD.match(name):
+                self._tells(f, site)
             f.others_write()
         f.registers.general[0] = None
         return True

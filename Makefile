@@ -11,6 +11,7 @@
 #   make upstream-bugs LLM_SCALER=CLONE XPU_KERNELS=CLONE   the commits before and after its fixes; builds twenty trees
 #   make esimd-e2e E2E=DIR    Intel's end-to-end tests of ESIMD on the host's headers; takes the better part of an hour
 #   make test-registrations  what is read of 400 libraries of our own, against torch's registry; takes an hour
+#   make test-installed WHEELS=   the patient by two compilers at four levels, and published wheels, changed in place
 #   make fuzz                 the binary reader, for an hour or SECONDS=
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes, and no torch
@@ -40,7 +41,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations soak-simulation test-torch test-pythons test-vllm test-triton \
+.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations test-installed soak-simulation test-torch test-pythons test-vllm test-triton \
   test-wheels bench fuzz mutants severe lint \
   clean audit-corpus upstream-bugs esimd-e2e
 
@@ -68,6 +69,10 @@ test-triton: $(VENV)/.test
 test-registrations: $(VENV)/.test
 	$(PY) tests/registrations/libraries.py --jobs $(WORKERS) build/registrations
 	$(PY) -m pytest tests/real/torch_itself.py --timeout 7200 # reads all of libtorch_cpu.so, against torch's registry
+
+test-installed: $(VENV)/.test
+	$(PY) tests/binary/patients.py build/patients
+	$(if $(WHEELS),$(PY) tests/binary/published.py $(WHEELS))
 
 test-wheels: $(VENV)/.test
 	TORCH="$(TORCH_WORDS)" $(PY) -m pytest tests/rebuild/wheels.py

@@ -77,17 +77,23 @@ class _Layer:
     blobs: dict[str, _Layer | ToolError] = field(default_factory=dict)
     others: dict[str, ElfFacts | ToolError] = field(default_factory=dict)  # ELF files that only links call libraries
     links: dict[str, str] = field(default_factory=dict)
+    hard: dict[str, tuple[str, str]] = field(default_factory=dict)  # links to files of layers below, with their names
 
     def link(self, path: str, target: str, where: str) -> None:
-        """A hard link: the content of a file of the same layer, whatever becomes of that one later."""
+        """A hard link: the content of a file of this layer or of those below, whatever becomes of that one later."""
+        if not self._share(path, target, where, self):
+            self.hard[path] = target, where
+            if MAYBE_SHARED.search(path):
+                missing = "expected the file of a hard link in its layer or one below, found none"
+                self.libraries[path] = ToolError(f"{missing}: {target}", where)
+
+    def _share(self, path: str, target: str, where: str, into: _Layer) -> bool:
+        """Gives what is read of one file to another that is the same; False where nothing is known of it."""
         facts = self.libraries.get(target) or self.others.get(target)
-        if isinstance(facts, ElfFacts):
-            facts = replace(facts, path=where)
-        if MAYBE_SHARED.search(path):
-            missing = ToolError(f"expected the file of a hard link in its layer, found none: {target}", where)
-            self.libraries[path] = facts or missing
-        elif facts:
-            self.others[path] = facts
+        if facts:
+            named = replace(facts, path=where) if isinstance(facts, ElfFacts) else facts
+            (into.libraries if MAYBE_SHARED.search(path) else into.others)[path] = named
+        return bool(facts)
 
     def behind(self, path: str) -> str:
         """Where a path leads through symbolic links."""
@@ -113,11 +119,15 @@ class _Layer:
 
     def cover(self, upper: _Layer) -> None:
         """Puts a layer on top of this one."""
+        shared = _Layer()
+        for path, (target, where) in upper.hard.items():
+            if not shared._share(path, target, where, shared):  # a link to a link
+                self._share(path, self.behind(target), where, shared)
         for name in ("libraries", "texts", "others", "links"):
             mine = getattr(self, name)
             for path in [path for path in mine if upper.hides(path)]:
                 del mine[path]
-            mine.update(getattr(upper, name))
+            mine.update(getattr(upper, name) | getattr(shared, name))
         self.paths = {path for path in self.paths if not upper.hides(path)} | upper.paths
 
     def hides(self, path: str) -> bool:
@@ -167,6 +177,7 @@ def _file(whole: _Layer, label: str, found: Archive) -> None:
             for path in sorted(whole.too_large)
         ]
     _linked(whole, label, found)
+    owners = {whole.behind(path): owned for path, owned in owners.items()} | owners
     for path, facts in sorted(whole.libraries.items()):
         if isinstance(facts, ForeignElf):
             found.skipped.append((f"{label}/{path}", facts.message))

@@ -14,8 +14,6 @@ import shutil
 import subprocess
 import sys
 import time
-from functools import partial
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 from torch.utils import cpp_extension
@@ -26,7 +24,6 @@ from schema_patch.schemas import rules, table
 from schema_patch.schemas.grammar import parse
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "examples/as_shipped/csrc"
 COMPILERS, LEVELS = ("g++", "clang++"), ("-O0", "-O2", "-O3", "-Os")
 ASK = """
 import json, sys, torch
@@ -50,25 +47,36 @@ def build(folder: Path, compiler: str, level: str) -> Path:
     package, library = site / "custom_esimd_kernels_vllm", native.library_path()
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(ROOT / "examples/as_shipped/python/custom_esimd_kernels_vllm", package)
-    with ThreadPool(os.cpu_count()) as pool:
-        objects = pool.map(partial(_object, folder, compiler, level), sorted(SOURCES.glob("*.cc")))
     link = [f"-L{path}" for path in cpp_extension.library_paths()] + ["-ltorch_cpu", "-ltorch", "-lc10"]
     target = package / "custom_esimd_kernels.so"
     subprocess.run(
-        [compiler, "-shared", *objects, *link, library, f"-Wl,-rpath,{library.parent}", "-o", target], check=True
-    )
+        [compiler, "-shared", *objects(folder / f"{compiler}{level}-objects", compiler, level), *link, library,
+         f"-Wl,-rpath,{library.parent}", "-o", target], check=True,
+    )  # fmt: skip
     return site
 
 
-def _object(folder: Path, compiler: str, level: str, source: Path) -> Path:
-    target = folder / f"{compiler}{level}-{source.stem}.o"
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+def objects(folder: Path, compiler: str, level: str) -> list[Path]:
+    """The patient's sources compiled, their common header once."""
+    include = [f"-I{path}" for path in cpp_extension.include_paths()]
+    command = [compiler, level, "-g0", "-std=c++20", "-fPIC", "-w", *include]
+    shutil.copytree(ROOT / "examples/as_shipped/csrc", folder, dirs_exist_ok=True)
+    header = folder / "kernel_ops.h"
+    ready = header.with_suffix(".h.gch" if compiler == "g++" else ".h.pch")
+    made = [path.with_suffix(".o") for path in sorted(folder.glob("*.cc"))]
+    if not all(path.exists() for path in made):
+        _made(ready, [*command, "-x", "c++-header", header])
+    use = [] if compiler == "g++" else ["-include-pch", ready]
+    for path in made:
+        _made(path, [*command, *use, "-c", path.with_suffix(".cc")])
+    return made
+
+
+def _made(target: Path, command: list[str | Path]) -> None:
+    if not target.exists():
         new = target.with_suffix(".new")  # whole or not there
-        include = [f"-I{path}" for path in cpp_extension.include_paths()]
-        flags = [level, "-g0", "-std=c++20", "-fPIC", "-w"]
-        subprocess.run([compiler, *flags, *include, "-c", source, "-o", new], check=True)
+        subprocess.run([*command, "-o", new], check=True)
         new.rename(target)
-    return target
 
 
 def asked(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -88,8 +96,10 @@ def healed(site: Path) -> list[str]:
     examples, bytes_ = str(ROOT / "examples"), library.read_bytes()
     before, silent = verdicts(site), asked(site, "-c", SIX, examples, "plain").returncode
     started = time.monotonic()
-    applied = asked(site, "-m", "schema_patch", "apply", str(site)).returncode
-    took = time.monotonic() - started
+    done = asked(site, "-m", "schema_patch", "apply", str(site))
+    took, applied = time.monotonic() - started, done.returncode
+    if applied:
+        print(done.stderr, file=sys.stderr)
     after = verdicts(site)
     refused, guarded = (asked(site, "-c", SIX, examples, how).returncode for how in ("plain", "guard"))
     reverted = commands.main(["revert", str(site)])
@@ -99,7 +109,8 @@ def healed(site: Path) -> list[str]:
         "apply": applied, "six lines after": refused, "with the guard": guarded,
         "revert": (reverted, library.read_bytes() == bytes_),
     }  # fmt: skip
-    print(f"{site.name}: {len(bytes_):,} bytes, apply {took:.1f} s,", *(f"{what} {n};" for what, n in found.items()))
+    told = " ".join(f"{what} {n};" for what, n in found.items())
+    print(f"{site.name}: {len(bytes_):,} bytes, apply {took:.1f} s, {told}", flush=True)
     return [what for what, wanted in WANTED.items() if found[what] != wanted]
 
 

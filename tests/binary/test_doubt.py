@@ -39,6 +39,11 @@ WAYS = {
         f"const char* text = {RIGHT}; for (int n = 0; n < 2; ++n) try {{ if (n) aoti_torch_library_def(l, text); std::stoi(\"x\"); }} catch (std::exception&) {{ text = {WRONG}; }}",
         "",
     ),
+    "constants that code makes writable": (
+        f'#include <sys/mman.h>\n{NAMES} }}\n__attribute__((noinline)) static void unlock(char* p) {{ mprotect((void*)((uintptr_t)p & ~4095ul), 8192, 7); strcpy(p, wrong); }}\n'
+        f'{EARLY} char* p = (char*)right; asm volatile("" : "+r"(p)); unlock(p); }}',
+        "", "right",
+    ),
     "a function found by its name": ("#include <dlfcn.h>", f"({DEFINE})(l, {WRONG});", ""),
     "a function kept where code writes": (
         f"#include <dlfcn.h>\nint (*define)(Handle, const char*); {EARLY} define = {DEFINE}; }}", f"define(l, {WRONG});", "",
@@ -69,6 +74,20 @@ def test_what_may_be_otherwise_when_it_runs_is_never_called_right(
         assert main.main_verify([str(path)]) in (1, 2), path.name
         told = capsys.readouterr()
         assert "esimd_gemv_fp16" in told.out or "could not verify all operators" in told.err, path.name
+
+
+def test_a_text_that_another_library_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    helper = 'SHOWN void others_define(const char* s) { Handle l; aoti_torch_library_init_fragment("%s", "y", 1, &l); aoti_torch_library_def(l, s); }'
+    other = stable.build(tmp_path / "libother.so", stable.HEAD + helper % stable.SPACE, "g++", "-O2")
+    more = 'extern "C" void others_define(const char*);\n'
+    for name, told, code in (("given", WRONG, 2), ("shown", NORM, 0)):
+        library = stable.build(
+            tmp_path / f"{name}.so",
+            stable.source([NORM, f"(others_define({told}), {NORM})"] if name == "given" else [f"(others_define({told}), {told})"], more),
+            "g++", "-O2", str(other), f"-Wl,-rpath,{tmp_path}",
+        )  # fmt: skip
+        assert main.main_verify([str(library)]) == code, name
+    assert "esimd_gemv_fp16" in capsys.readouterr().err
 
 
 def test_a_realigned_frame_with_a_catch_is_followed_to_its_end(

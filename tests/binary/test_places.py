@@ -68,7 +68,7 @@ def test_every_way_of_compilers_is_rewritten_and_torch_says_so(
         assert not wrong or "-O0" in path.name or "-Os" in path.name  # what is not optimised is not all read
         assert len(new) == len(old)
         changed = [at for at, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
-        assert 20 < len(changed) < 600
+        assert 10 < len(changed) < 600  # one operator at least
     assert main.main(["revert", *map(str, patients)]) == 0
     assert {path: path.read_bytes() for path in patients} == originals
 

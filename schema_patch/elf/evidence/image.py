@@ -18,7 +18,10 @@ from .machine import IMAGE, IMPORTS, Value
 
 WORD = struct.Struct("<Q")
 ABSOLUTE = 1  # R_X86_64_64
+IRELATIVE = 37  # R_X86_64_IRELATIVE: what a function gives that the loader calls
 RELR, RELRSZ = 36, 35
+INIT_ARRAY, INIT_ARRAYSZ = 25, 27
+VERSYM, GLOBAL = 0x6FFFFFF0, 1
 LONGEST_NAME = 1 << 14
 
 
@@ -84,11 +87,14 @@ class Image:
         name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
         return name, 0 if section == dynamic.UNDEFINED else value
 
+    def _relocations(self) -> Iterator[tuple[int, ...]]:
+        yield from dynamic.relocations(self.data, self.layout, self.dyn, self.where)
+
     @cached_property
     def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]]:
         symbols: dict[int, tuple[int, int]] = {}
         relative: list[tuple[int, int]] = []
-        for place, info, addend in dynamic.relocations(self.data, self.layout, self.dyn, self.where):
+        for place, info, addend in self._relocations():
             kind = info & 0xFFFFFFFF
             if kind == dynamic.RELATIVE:
                 relative.append((place, addend))
@@ -132,6 +138,20 @@ class Image:
             value = self._symbol(index)[1]
             if value:
                 yield place, value + addend
+
+    def versioned(self, name: str) -> bool:
+        """Whether a function of others is asked for in a version."""
+        table = self.dyn.tags.get(VERSYM, 0)
+        indices = {index for index, _ in self._symbols.values() if self.named(index) == name}
+        raw = [self.layout.constant(self.data, table + 2 * index, 2) for index in indices if table]
+        return bool(raw) and all(int.from_bytes(version, "little") & 0x7FFF > GLOBAL for version in raw)
+
+    def started(self) -> set[int]:
+        """The functions that the loader calls, before anybody has the library."""
+        first = self.dyn.tags.get(INIT_ARRAY, 0)
+        last = first + self.dyn.tags.get(INIT_ARRAYSZ, 0)
+        found = {address for slot, address in self.addresses() if first <= slot < last}
+        return found | {addend for _, info, addend in self._relocations() if info & 0xFFFFFFFF == IRELATIVE}
 
     def was_read(self, place: int) -> bool:
         """Whether code that was followed read the word at a place of the file."""

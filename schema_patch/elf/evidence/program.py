@@ -91,7 +91,7 @@ class Program:
                 if landings is None:
                     raise Unknown(f"a table of exceptions that is not read, of the function at {bounds[0]:#x}")
                 for landing in landings:
-                    more = self.graph(IMAGE + landing).after
+                    more = flow.graph(IMAGE + landing, self.step, self._dies, self._table).after
                     if any(flow.EXIT in to for to in more.values()):
                         found |= more
                         ways.append(more)
@@ -194,6 +194,11 @@ class Program:
         """Whether a call never comes back, as far as its name says."""
         name = self._import(step)
         return bool(name and self.never_returns(name))
+
+    def _dies(self, step: Step) -> bool:
+        """Whether a call never comes back, also of a function of the library that only ends the program."""
+        to = self._inside(step)
+        return self._ends(step) or (bool(to) and not any(flow.EXIT in ways for ways in self.graph(to).after.values()))
 
     def _table(self, entry: int, address: int) -> tuple[int, ...]:
         """Where a table of distances from itself leads, as far as that is inside the function."""

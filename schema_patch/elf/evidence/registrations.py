@@ -29,6 +29,8 @@ from .users import Users
 LEVELS = 12  # of callers
 # Instructions followed, a decoded one counted as 20: some minutes. libtorch_cpu.so has more.
 WORK, DECODED = 100_000_000, 20
+UNLOCKS = ("mprotect", "pkey_mprotect")
+UNLOCKED = "the library may make its own constants writable when it is loaded"
 TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
 DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
@@ -149,6 +151,17 @@ class _Search:
             for step in map(self.image.step, self.program.graph(IMAGE + entry).after)
             if step.kind == CALL and not step.to and not step.slot
         }
+
+    def unlocks(self) -> bool:
+        """Whether what the loader calls leads, by calls that say where, to what makes constants writable."""
+        (sites,), keepers = self.sites(UNLOCKS)
+        pending, seen = self.around(sites) | keepers, set[int]()
+        started = self.image.started() if pending else set()
+        while pending and not pending & started:
+            seen |= pending
+            callers = self._all_callers(pending)
+            pending = self.around(site for entry in callers for site in callers[entry]) - seen
+        return bool(pending)
 
     def run(self, entry: int) -> None:
         """Follows a function, of whose arguments nothing is known."""
@@ -275,10 +288,13 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
         for record in result.records
         if record.text.text is not None and record.space is not None and not result.why
     }
+    texts = {record.text.text for result in kept.values() for record in result.records if not result.why}
     found: dict[tuple[object, ...], Registration] = {}
     reached = {site for result in kept.values() for site in result.called}
     for entry, result in sorted(kept.items()):
         for record in result.records:
+            if record.text.text is None and record.space is None and record.text.known in texts:
+                continue  # shown to somebody, and registered here
             text = Text(None, record.text.known) if result.why else record.text
             standalone = len(record.entries) == 1 or entry in search.outside
             if record.chain[-1] in known and (text.text is None or record.space is None) and standalone:
@@ -294,6 +310,8 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
             why = "not reached by what was followed" if bounds else "in no function that a table names"
             why = TOO_MUCH if search.exhausted else why
             found[site, None, "", None] = Registration(None, "", None, site, bounds[0] if bounds else 0, why)
+    if search.unlocks():
+        found["unlocks",] = Registration(None, "", None, 0, min(search.results, default=0), UNLOCKED)
     if search.exhausted:  # a helper may have callers that were not followed, though it was
         found[()] = Registration(None, "", None, 0, min(search.results, default=0), TOO_MUCH)
     return sorted(found.values(), key=lambda row: (row.site, row.space or "", row.text or "", row.known, row.places))

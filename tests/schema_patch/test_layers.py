@@ -1,0 +1,110 @@
+"""Links across the layers of an image: what a container would load, against what is read of the archive.
+
+The truth is a folder that the layers are laid into one after the other, as a container's runtime does it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import shutil
+from pathlib import Path
+
+from test_archives import SITE, Files, docker, tar
+
+from schema_patch.elf.reader import ElfFacts
+from schema_patch.installed import archives
+
+FOLDERS = (f"{SITE}/a", f"{SITE}/b", "opt/store", "var/cas")
+NAMES = ("_C.so", "_D.so", "blob")
+
+
+def content(number: int) -> bytes:
+    return b"\x7fELF" + b"%08d" % number
+
+
+def drawn(chance: random.Random) -> list[Files]:
+    """Up to four layers with files, links to what may be anywhere, and what takes away."""
+    layers: list[Files] = []
+    made: list[str] = []
+    for depth in range(chance.randint(1, 4)):
+        files: Files = {}
+        for number in range(chance.randint(1, 5)):
+            path = f"{chance.choice(FOLDERS)}/{chance.choice(NAMES)}"
+            other = chance.choice(made or [path])
+            made.append(path)
+            folder, base = path.rsplit("/", 1)
+            kind = chance.randrange(6)
+            if kind < 2 or (kind > 4 and not depth):
+                files[path] = content(100 * depth + number)
+            elif kind == 2:
+                files[path] = f"=>{other}".encode()
+            elif kind == 3:
+                files[path] = f"->/{other}".encode()
+            elif kind == 4:
+                files[path] = f"->{os.path.relpath(other, folder)}".encode()
+            else:
+                files[f"{folder}/.wh.{base}"] = b""
+        layers.append(files)
+    return layers
+
+
+def laid(root: Path, layers: list[Files]) -> bool:
+    """Lays the layers into a folder; False where a runtime would refuse them."""
+    for files in layers:
+        for path in files:
+            folder, base = path.rsplit("/", 1)
+            if base.startswith(".wh."):
+                (root / folder / base[4:]).unlink(missing_ok=True)
+        for path, data in files.items():
+            target = root / path
+            if target.name.startswith(".wh."):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_symlink() or target.exists():
+                target.unlink()
+            if data and data.startswith(b"=>"):
+                source = root / data[2:].decode()
+                if not source.exists() or source.is_symlink():
+                    return False
+                os.link(source, target)
+            elif data and data.startswith(b"->"):
+                place = data[2:].decode()
+                target.symlink_to(f"{root}{place}" if place.startswith("/") else place)
+            else:
+                target.write_bytes(data or b"")
+    return True
+
+
+def loadable(root: Path) -> dict[str, bytes]:
+    """What Python may load there: by path, the content behind links."""
+    paths = [path for folder in FOLDERS[:2] for path in (root / folder).glob("*.so")]
+    return {str(path.relative_to(root)): path.read_bytes() for path in paths if path.exists()}
+
+
+def read(path: str, where: str) -> ElfFacts:
+    """The facts of a file that is no library: its content in the place of a run path."""
+    data = Path(path).read_bytes()
+    return ElfFacts(where, "x86-64", len(data), (), data.decode("latin-1"), False, ())
+
+
+def test_what_a_container_would_load_is_what_is_read(tmp_path: Path) -> None:
+    chance, links = random.Random(1), 0
+    for number in range(200):
+        root, layers = tmp_path / str(number), drawn(chance)
+        root.mkdir()
+        while not laid(root, layers):
+            shutil.rmtree(root)
+            root.mkdir()
+            layers = drawn(chance)
+        stream = io.BufferedReader(io.BytesIO(docker([tar(files) for files in layers])))
+        found = archives.find(stream, "image", read)
+        told = {one.key: found.facts[one.path].runpath.encode("latin-1") for one in found.libraries}
+        for path, data in loadable(root).items():
+            behind = os.path.relpath(os.path.realpath(root / path), root)
+            links += behind != path or os.stat(root / path).st_nlink > 1
+            assert data in (told.get(path), told.get(behind)), (path, layers)
+        assert not found.errors, layers
+        shutil.rmtree(root)
+    assert links > 100

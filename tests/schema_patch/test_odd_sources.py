@@ -218,12 +218,15 @@ def test_an_operator_is_not_taken_for_one_whose_name_it_begins_with(
     assert "esimd_rms_norm:" not in shown
 
 
-def test_operators_that_no_table_knows_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_operators_that_no_table_knows_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     names = [f"an_operator_of_a_long_name_{number}" for number in range(9)]
     body = " ".join(f'm.def("{name}(Tensor x) -> ()");' for name in names)
     (tmp_path / "a.cc").write_text(f"TORCH_LIBRARY_FRAGMENT(esimd_ops, m) {{ {GOOD} {body} }}\n")
-    assert main.main(["check", str(tmp_path)]) == 0
+    assert main.main(["check", "."]) == 0
     shown = capsys.readouterr().err
-    assert f"schema-patch audit {tmp_path}" in " ".join(shown.split())
+    assert "schema-patch audit ." in " ".join(shown.split())
     assert all(name in shown for name in names)
     assert max(map(len, shown.splitlines()[1:])) <= 80

@@ -28,6 +28,7 @@ DEFINES = {  # what gives a name a value: the fields of both
     "assignment_expression": ("left", "right"),
     "preproc_def": ("name", "value"),
 }
+LITERALS = ("string_literal", "raw_string_literal", "concatenated_string")
 NAMES = ("identifier", "qualified_identifier")
 
 Value = Node | Span  # Span: the body of a macro
@@ -115,7 +116,11 @@ class Constants:
             value = value.child_by_field_name("arguments") if made else None
         if not isinstance(value, Node) or value.type not in ("initializer_list", "argument_list"):
             return []
-        return [child for child in value.named_children if child.type != "comment"]
+        parts = [child for child in value.named_children if child.type != "comment"]
+        lost = [n for n, part in enumerate(parts) if part.type == "ERROR"]  # a macro behind a literal belongs to it
+        if any(n == 0 or parts[n - 1].type not in LITERALS for n in lost):
+            return []
+        return [part for n, part in enumerate(parts) if n not in lost]
 
     def _fields(self, part: Node) -> list[bytes]:
         """The fields of the class of the object that this is a part of, by what stands around it."""

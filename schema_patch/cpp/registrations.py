@@ -18,6 +18,7 @@ from schema_patch.model import Location, Span
 from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import functions, literals, objects, regions, syntax
+from .constants import LITERALS
 from .registered import NOWHERE, Constant, Elsewhere, Implementation, Problem, Registration, Source, Unwritten
 from .texts import Texts, Unclear
 
@@ -346,7 +347,7 @@ class _Reader:
 
     def pieces(self, node: Node) -> list[Span]:
         """The literals that an argument is made of. Raises Unclear."""
-        whole = node.type not in ("string_literal", "raw_string_literal", "concatenated_string", "ERROR")
+        whole = node.type not in (*LITERALS, "ERROR")
         try:
             found = list(self.texts.of(node))
             if whole or WHOLE.match(self.clean, found[-1].end):

@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from schema_patch.model import Span
 
-from .constants import Constants
+from .constants import LITERALS, Constants
 
 STRINGS = re.compile(r"(?:(?:std|c10|torch)::)*(?:string|string_view|basic_string)")
 # Whose first argument is the schema or the operator's name.
@@ -21,6 +21,7 @@ GIVERS = frozenset({"c_str", "data", "str"})
 LITERAL = re.compile(rb'(?:u8|[LuU])?(?:R"([^(\s]{0,16})\(.*?\)\1"|"[^"\\\n]*(?:\\.[^"\\\n]*)*")', re.DOTALL)
 SPACE = re.compile(rb"(?:\s|//[^\n]*|/\*.*?\*/|\\\r?\n)*", re.DOTALL)
 WORD = re.compile(rb"[A-Za-z_]\w*")
+ENDS = (b",", b")", b"}", b";")  # of an expression
 DEEPEST = 8  # constants that stand for constants
 
 
@@ -39,11 +40,15 @@ class Texts:
         """The literals that are the text of an expression, in order. Raises Unclear."""
         node = self.unwrapped(node)
         kind = node.type
-        if kind in ("string_literal", "raw_string_literal"):
+        if kind in LITERALS and self._goes_on(node.end_byte):
+            yield from self.adjacent(node.start_byte)
+        elif kind in ("string_literal", "raw_string_literal"):
             yield Span(node.start_byte, node.end_byte)
         elif kind == "concatenated_string":
             for child in node.children:
-                if child.type != "comment":
+                if child.type in LITERALS:
+                    yield Span(child.start_byte, child.end_byte)
+                elif child.type != "comment":
                     yield from self.of(child, depth)
         elif kind == "binary_expression" and self._field(node, "operator") == "+":
             for side in ("left", "right"):
@@ -78,15 +83,21 @@ class Texts:
         except Unclear:
             return []
 
+    def _goes_on(self, at: int) -> bool:
+        """Does a literal or a name stand behind a text that ends here? The parser lost it, as it loses a macro."""
+        gap = SPACE.match(self.source, at)
+        at = gap.end() if gap else at
+        return bool(LITERAL.match(self.source, at) or WORD.match(self.source, at))
+
     def adjacent(self, at: int) -> Iterator[Span]:
-        """The literals that stand side by side from here to the next comma, macros of literals among them, of which the
-        parser makes no expression. Raises Unclear."""
+        """The literals that stand side by side from here to where the expression ends, macros of literals among them,
+        of which the parser makes no expression. Raises Unclear."""
         while True:
             gap = SPACE.match(self.source, at)
             at = gap.end() if gap else at
             literal, name = LITERAL.match(self.source, at), WORD.match(self.source, at)
             found = self.constants.defined(name[0]) if name else []
-            if self.source[at : at + 1] in (b",", b")"):
+            if self.source[at : at + 1] in ENDS:
                 return
             if literal:
                 yield Span(literal.start(), literal.end())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,7 +45,9 @@ def load(request: Request) -> None:
             specification = importlib.util.spec_from_file_location(Path(library).stem, library)
             if specification is None or specification.loader is None:
                 raise ImportError(f"{library}: not a Python file")
-            specification.loader.exec_module(importlib.util.module_from_spec(specification))
+            module = importlib.util.module_from_spec(specification)
+            sys.modules.setdefault(specification.name, module)  # samples may import it: it registers once
+            specification.loader.exec_module(module)
         else:
             importlib.import_module(library)
     if not request.libraries:

@@ -1,13 +1,16 @@
-"""What is missing is said once, before a process is started for each operator."""
+"""What is missing is said once, before a process is started for each operator; what is there is loaded once."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
+from pathlib import Path
 
 import pytest
 
 from esimd_ops.commands import main
-from esimd_ops.trials import child
+from esimd_ops.trials import child, libraries
+from esimd_ops.trials.messages import Request
 from schema_patch.commands.ending import COULD_NOT_RUN
 
 COMMANDS = [["probe"], ["check", "--namespace", "nowhere"], ["races", "--namespace", "nowhere"]]
@@ -24,3 +27,15 @@ def test_what_is_missing_is_said_once_and_nothing_is_started(
     assert main.main(words) == COULD_NOT_RUN
     (line,) = capsys.readouterr().err.splitlines()
     assert ("pip install 'torch" if missing == "torch" else "with --library") in line
+
+
+def test_a_file_of_python_is_loaded_once_though_samples_import_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, log = tmp_path / "kit_tried_once.py", tmp_path / "log"
+    source.write_text(f"with open({str(log)!r}, 'a') as log:\n    log.write('loaded ')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    libraries.load(Request(namespace="kit_tried_once", device="cpu", libraries=(str(source),)))
+    importlib.import_module("kit_tried_once")
+    del sys.modules["kit_tried_once"]
+    assert log.read_text() == "loaded "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import forms
 import pytest
+import registration_forms as forms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -226,8 +226,10 @@ class Names:
         scope = self._scope[made]
         names = [argument.arg for argument in function.args.args]
         given = dict(zip(names, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
-        told = {name: list[Leaf | Each](map(ast.Constant, self.texts(value) - {ANY})) for name, value in given.items()}
-        before, scope.names = scope.names, scope.names | {name: texts or [None] for name, texts in told.items()}
+        before, told = scope.names, dict[str, list[Leaf | Each]]()
+        for name, value in given.items():
+            told[name] = [None if text == ANY else ast.Constant(text) for text in self.texts(value)]
+        scope.names = before | told
         turn = self._turn
         self._set_turn(turn)
         found = self.texts(made)

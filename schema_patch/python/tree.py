@@ -27,6 +27,11 @@ class Python:
     def operators(self) -> Iterator[PyOperator]:
         return (operator for source in self.sources for operator in source.operators)
 
+    @property
+    def unparsed(self) -> Iterator[PyOperator]:
+        """Those of a namespace, so that torch is given their schema, which it would not parse."""
+        return (o for o in self.operators if o.schema and o.parsed is None and "::" in o.name)
+
 
 def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
     """The Python files at these paths."""

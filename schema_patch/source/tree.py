@@ -62,11 +62,13 @@ def read_python(
 
 def registered_in_python(
     paths: Iterable[str], table: Table, ops: Selection, progress: Progress = lambda _: None
-) -> tuple[list[Checked], list[Finding]]:
-    """The operators that Python registers, by what the table says of their schemas."""
+) -> tuple[list[Checked], list[Finding], list[ToolError]]:
+    """The operators that Python registers, by what the table says of their schemas; and what could not be read."""
     checked: list[Checked] = []
-    findings: list[Finding] = []
-    for operator in pytree.gather(paths, progress).operators:
+    python = pytree.gather(paths, progress)
+    bad = (patch.parsed_of(o.said, o.location) for o in python.unparsed if ops.takes(o.op, namespace_of(o.name)))
+    findings = [finding for finding in bad if isinstance(finding, Finding)]
+    for operator in python.operators:
         schema, namespace = operator.parsed, namespace_of(operator.name)
         if not ops.takes(operator.op, namespace):
             continue
@@ -76,7 +78,7 @@ def registered_in_python(
             findings.append(
                 Finding(judgement.code, operator.location, operator.op, judgement.reason, judgement.severity)
             )
-    return checked, findings
+    return checked, findings, python.errors
 
 
 def plan_python(root: str, gone: Collection[VoidedOperator], progress: Progress = lambda _: None) -> TreePlan:

@@ -115,6 +115,15 @@ def test_a_realigned_frame_with_a_catch_is_followed_to_its_end(
     assert main.main_verify(["--require", "esimd_gemv_fp16", str(library)]) == 0, capsys.readouterr().err
 
 
+def test_constants_that_are_made_writable_by_what_the_dynamic_section_names(tmp_path: Path) -> None:
+    before = f'#include <sys/mman.h>\n{NAMES} }}\nSHOWN void early() {{ char* p = (char*)right; asm volatile("" : "+r"(p)); mprotect((void*)((uintptr_t)p & ~4095ul), 8192, 7); strcpy(p, wrong); }}\n'
+    for options, code in (([], 0), (["-Wl,-init,early"], 2)):
+        library = stable.build(tmp_path / "init.so", stable.source([NORM, "right"], before), "g++", "-O2", *options)
+        ((first, _),) = stable.registered([library])
+        assert ("(a!) output" in first) == (not options)  # or this test shows nothing
+        assert main.main_verify([str(library)]) == code
+
+
 def test_every_schema_of_torch_that_has_arguments_is_seen_to_be_one() -> None:
     texts = [str(schema) for schema in torch._C._jit_get_all_schemas() if schema.arguments]
     assert len(texts) > 1000

@@ -20,7 +20,7 @@ WORD = struct.Struct("<Q")
 ABSOLUTE = 1  # R_X86_64_64
 IRELATIVE = 37  # R_X86_64_IRELATIVE: what a function gives that the loader calls
 RELR, RELRSZ = 36, 35
-INIT_ARRAY, INIT_ARRAYSZ = 25, 27
+INIT, INIT_ARRAY, INIT_ARRAYSZ = 12, 25, 27
 VERSYM = 0x6FFFFFF0
 OF_C = ("GLIBC", "GCC_", "CXXABI_")  # how versions of C's and C++'s own libraries begin
 LONGEST_NAME = 1 << 14
@@ -153,6 +153,7 @@ class Image:
         first = self.dyn.tags.get(INIT_ARRAY, 0)
         last = first + self.dyn.tags.get(INIT_ARRAYSZ, 0)
         found = {address for slot, address in self.addresses() if first <= slot < last}
+        found |= {self.dyn.tags[INIT]} if INIT in self.dyn.tags else set()
         return found | {addend for _, info, addend in self._relocations() if info & 0xFFFFFFFF == IRELATIVE}
 
     def was_read(self, place: int) -> bool:

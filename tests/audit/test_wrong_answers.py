@@ -188,6 +188,7 @@ CHANGED = {
     "through a reference of its own": "bool& r = inplace; r = true; if (inplace) a.copy_(b);",
     "by a function": "turn(inplace); if (inplace) a.copy_(b);",
     "by a template": "put(inplace, true); if (inplace) a.copy_(b);",
+    "by a macro": "SET; if (inplace) a.copy_(b);",
     "swapped": "bool other = true; std::swap(other, inplace); if (inplace) a.copy_(b);",
     "of a lambda": "auto f = [&](bool inplace) { if (inplace) a.copy_(b); }; f(true);",
     "of a block": "{ bool inplace(true); if (inplace) a.copy_(b); }",
@@ -197,7 +198,7 @@ CHANGED = {
 
 @pytest.mark.parametrize("form", CHANGED)
 def test_a_flag_that_may_be_another_decides_nothing(tmp_path: Path, form: str) -> None:
-    code = "void look(bool* p) { *p = true; }\nvoid turn(bool& p) { p = true; }\n"
+    code = "#define SET inplace = true\nvoid look(bool* p) { *p = true; }\nvoid turn(bool& p) { p = true; }\n"
     code += "template <class T> void put(T& to, T from) { to = from; }\n"
     code += f"void help(at::Tensor& a, at::Tensor& b, bool inplace) {{ {CHANGED[form]} b.add_(a); }}\n"
     found = trees.answers(tmp_path, f"{code}void op(at::Tensor& a, at::Tensor& b) {{ help(a, b, false); }}")

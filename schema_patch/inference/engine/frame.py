@@ -42,12 +42,9 @@ def arguments(node: Node | None) -> list[Node]:
 
 
 @lru_cache(maxsize=65536)
-def flags(index: Index, function: Function) -> tuple[tuple[int, str], ...]:
-    """The places and names of the parameters that are true or false, which the function uses and by no form of CHANGES
-    assigns."""
-    if "bool" not in (declared := index.signature(function)[1]):
-        return ()
-    body = index.text(function.path).masked[slice(*function.body)]
+def flags(declared: str, body: str) -> tuple[tuple[int, str], ...]:
+    """The places and names of the declared parameters that are true or false, which the function uses and does not
+    change by any form of CHANGES."""
     places = [(n, p.name) for n, p in enumerate(read_parameters(declared)) if p.name and p.type in BOOLS]
     kept = [(n, name) for n, name in places if not any(re.search(way % name, body) for way in CHANGES)]
     return tuple((n, name) for n, name in kept if re.search(rf"\b{name}\b", body))
@@ -108,7 +105,8 @@ class Frame:
 
     def flags_of(self, function: Function, items: Sequence[Node]) -> Constants:
         """What is known of a function's parameters that are true or false, where it is called with these arguments."""
-        places = flags(self.index, function) if items else ()
+        declared = self.index.signature(function)[1]
+        places = flags(declared, self.index.written(function)) if items and "bool" in declared else ()
         if places and self.index.hands_out_flags(function):
             return ()
         given = [

@@ -101,10 +101,16 @@ class Index:
         return tuple(dict.fromkeys(word for word in names if word in self.functions))
 
     @remembered
+    def written(self, function: Function) -> str:
+        """The body of a function, with those of the macros that it names behind it."""
+        body = self.text(function.path).masked[slice(*function.body)]
+        macros = (self.macro(word, function.path, function.body[0]) for word in sorted(set(WORD.findall(body))))
+        return "\n".join([body, *(macro.body for macro in macros if macro)])
+
+    @remembered
     def hands_out_flags(self, function: Function) -> bool:
         """Whether a function names one that may change what is true or false where it is called: `void f(bool& x)`."""
-        body = self.text(function.path).masked[slice(*function.body)]
-        called = (f for word in sorted(set(WORD.findall(body))) for f in self.functions.get(word, ()))
+        called = (f for word in set(WORD.findall(self.written(function))) for f in self.functions.get(word, ()))
         return any(FLAG_REFERENCE.search(self.signature(f)[1]) for f in called)
 
     def macros_among(self, names: set[str]) -> set[str]:

@@ -205,6 +205,18 @@ def test_a_flag_that_may_be_another_decides_nothing(tmp_path: Path, form: str) -
     assert found["a"] == "written"
 
 
+@pytest.mark.parametrize(
+    "made",
+    ["std::vector<at::Tensor> v(2, a);", "std::vector<at::Tensor> v(n, a);", "auto v = std::vector<at::Tensor>(n, a);"],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_each_of_so_many_elements_is_the_value(tmp_path: Path, made: str, place: int) -> None:
+    found = trees.answers(
+        tmp_path, f"void op(at::Tensor& a, at::Tensor& b) {{ int n = 2; {made} v[{place}].copy_(b); }}"
+    )
+    assert found == {"a": "written", "b": "read only"}
+
+
 @pytest.mark.parametrize("made", ["(p[3])", "(p[n])", "(n, p[0])", "(p[n], p[0])"])
 def test_what_a_vector_is_sized_by_is_not_its_data(tmp_path: Path, made: str) -> None:
     body = f"const float* p = a.data_ptr<float>(); int n = 3; std::vector<float> v{made}; v[1] = 2; b.fill_(v[1]);"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from schema_patch.audit import apply, judge
 from schema_patch.commands.console import Steps
 from schema_patch.model import Verdict
+from schema_patch.python import tree as python_tree
 from schema_patch.schemas import table
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.selection import ALL
@@ -175,3 +176,15 @@ def test_a_name_that_is_computed_in_part_is_no_name(tmp_path: Path) -> None:
     )
     rows, _, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
     assert rows == []
+
+
+@pytest.mark.parametrize(
+    "more", ["T.append(more())", "T.extend(more())", "T[0] = more()", "def f(): T.insert(0, more())", "T += more()"]
+)
+def test_a_table_of_python_that_grows_is_told(more: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        'import torch\nlib = torch.library.Library("planted", "DEF")\nT = ["op(Tensor x) -> ()"]\n'
+        f"{more}\nfor text in T:\n    lib.define(text)\n"
+    )
+    (source,) = python_tree.gather([str(tmp_path)], lambda _: None).sources
+    assert [place.line for place in source.untold] == [6]

@@ -160,6 +160,16 @@ def fresh_for_many_rows(values):
     return values["output"].clone() if len(values["output"]) > 60 else values["output"]
 
 
+SEEN = []
+
+
+def fresh_when_called_again(values):
+    right("esimd_gemm_fp8_blockscale")(values)
+    again = any(torch.equal(values["input"], earlier) for earlier in SEEN)
+    SEEN.append(values["input"].clone())
+    return values["output"].clone() if again else values["output"]
+
+
 KEPT = {}
 
 
@@ -239,5 +249,6 @@ register("planted_calls", "esimd_rms_norm_gated", through_memory_of_all_threads)
 register("planted_calls", "esimd_moe_gelu_tanh_mul", wrong_on_other_threads)
 register("planted_calls", "esimd_rms_norm", output_before_the_input_is_read)
 register("planted_calls", "esimd_gemm_int4_pgrp", fresh_for_many_rows, returns="Tensor")
+register("planted_calls", "esimd_gemm_fp8_blockscale", fresh_when_called_again, returns="Tensor")
 
 register("planted_slow", "esimd_rms_norm", hanging)

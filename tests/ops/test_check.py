@@ -94,6 +94,7 @@ CALLS = {
     "esimd_moe_gelu_tanh_mul": {"PA107"},
     "esimd_rms_norm": {"PA101"},
     "esimd_gemm_int4_pgrp": {"PA109", "SP103"},
+    "esimd_gemm_fp8_blockscale": {"PA109", "SP103"},
 }
 
 

@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <list>
@@ -197,8 +198,13 @@ at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarTy
 
 bool has_matrix_engines(Queue queue) {
   if (!queue.sycl_queue) return false;
+  const InFlight call;
   const sycl::device device = static_cast<sycl::queue*>(queue.sycl_queue)->get_device();
-  return device.has(sycl::aspect::ext_intel_esimd) && device.has(sycl::aspect::ext_intel_matrix);
+  if (!device.has(sycl::aspect::ext_intel_esimd) || !device.has(sycl::aspect::ext_intel_matrix)) return false;
+  // Alchemist has sub-groups of 8, engines of 8 lanes, and no messages of two dimensions: a compiler writes the kernel
+  // for it all the same.
+  const auto lanes = device.get_info<sycl::info::device::sub_group_sizes>();
+  return std::find(lanes.begin(), lanes.end(), 8) == lanes.end();
 }
 
 void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_list<KernelArgument> arguments) {

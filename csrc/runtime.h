@@ -46,7 +46,8 @@ Queue queue(const at::Tensor& tensor);
 // until the work on the current stream is done.
 at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarType dtype);
 
-// Whether the queue's device runs ESIMD kernels and has engines for small matrix products (XMX), as Battlemage has.
+// Whether the queue's device runs ESIMD kernels and has engines for small matrix products (XMX) of 16 lanes, as
+// Battlemage has.
 bool has_matrix_engines(Queue queue);
 
 inline Kernel kernel(std::string_view name) { return {std::string(name)}; }

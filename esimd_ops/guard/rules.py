@@ -17,7 +17,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch._library.simple_registry import singleton as registry
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch._subclasses.functional_tensor import CppFunctionalizeAPI, FunctionalTensor, FunctionalTensorMode
@@ -198,16 +197,15 @@ def _fake(call: TracedCall) -> Rule:
 def _functionalize(call: TracedCall) -> Callable[..., Any]:
     """The same by torch's functionalization in C++: of torch.func, and of regions within a graph.
 
-    Torch refuses declared writes there. Where torch.func keeps views, a write to one is a write to its base, and right.
+    Torch refuses declared writes there. Where views are kept, a write to one is a write to its base, and right.
     """
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        interpreter: Any = retrieve_current_functorch_interpreter
         where = ""
         if torch._guards.TracingContext.try_get() is not None:
             where = "a region that torch.compile traces by itself (nested_compile_region or a higher-order operator)"
-        elif not interpreter().functionalize_add_back_views():
-            where = "torch.func.functionalize(remove='mutations_and_views')"
+        elif not torch._C._functionalization_reapply_views_tls():
+            where = "functionalization that copies views, as torch.func.functionalize(remove='mutations_and_views')"
         if where:
             raise GuardError(f"{call.decision.op} writes its arguments within {where}; call it outside")
         context: Any = CppFunctionalizeAPI()

@@ -50,6 +50,7 @@ HERE = Path(__file__).resolve().parent / "{folder}"
 for name in {names!r}:
     torch.ops.load_library(HERE / name)
 '''
+_OURS = re.compile(re.escape(_LOADER.partition("\n")[0]).replace(re.escape("{what}"), r"(torch\.ops\.|the module )\w+"))
 _LOADER_OF_MODULE = """
 spec = importlib.util.spec_from_file_location(__name__, HERE / {library!r})
 module = importlib.util.module_from_spec(spec)
@@ -170,7 +171,7 @@ def write_loaders(
             for name in source.modules:
                 modules.setdefault(name, []).append(library)
     for path in out.glob("*.py"):  # of an earlier build
-        if path.read_text("utf-8", "replace").startswith(_LOADER.partition("{")[0]):
+        if _OURS.match(path.read_text("utf-8", "replace")):
             path.unlink()
     notes = []
     for name in sorted({*spaces, *modules}):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 FIRST, EVERY = 10, 100
 LEAST_REST_S = 0.02
 OVER = "over the budget"
+Wake = Callable[[], None]  # by which we know who rests, too
 
 
 class Alarm(threading.Timer):
@@ -32,9 +33,9 @@ class Schedule:
     every: int = EVERY
     budget: float | None = None
     spent_s: float = 0.0
-    _promised_s: float = 0.0
+    _promised: dict[Wake, float] = field(default_factory=dict)
     _began: float = field(default_factory=lambda: time.perf_counter())
-    _resting: deque[tuple[float, Callable[[float], None]]] = field(default_factory=deque)
+    _resting: deque[tuple[float, Wake]] = field(default_factory=deque)
     _alarm: threading.Timer | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,17 +51,20 @@ class Schedule:
         """Counts what watching cost."""
         self.spent_s += seconds
 
-    def affords(self, seconds: float, promised: float = 0.0) -> bool:
-        """Whether so much more may be spent now; promised: of it, to who asks. While others wait, nobody else may."""
-        if self.budget is None or 0 < seconds <= promised:
+    def affords(self, seconds: float, who: Wake) -> bool:
+        """Whether so much more may be spent now. While others wait, who was promised nothing may not."""
+        if self.budget is None:
+            return True
+        promised = self._promised.get(who, 0.0)
+        if 0 < seconds <= promised:
             return True
         return not self._resting and self._left() + promised >= seconds
 
-    def redeem(self, promised: float) -> None:
+    def redeem(self, who: Wake) -> None:
         """What was promised is about to be spent."""
-        self._promised_s -= promised
+        self._promised.pop(who, None)
 
-    def rest(self, needs: float, wake: Callable[[float], None]) -> None:
+    def rest(self, needs: float, wake: Wake) -> None:
         """Calls `wake`, from another thread, when so many seconds can be spent, and promises them."""
         began = time.perf_counter()
         with self._lock:
@@ -71,11 +75,11 @@ class Schedule:
 
     def begin_anew(self) -> None:
         """In a process that was forked, where no other thread is."""
-        self.spent_s, self._promised_s, self._began = 0.0, 0.0, time.perf_counter()
+        self.spent_s, self._promised, self._began = 0.0, {}, time.perf_counter()
         self._lock, self._alarm = threading.Lock(), None
         resting, self._resting = self._resting, deque()
         for _, wake in resting:
-            wake(0.0)
+            wake()
 
     def stop(self) -> None:
         with self._lock:
@@ -85,7 +89,7 @@ class Schedule:
             self._resting.clear()
 
     def _left(self) -> float:
-        return (self.budget or 0.0) * self.ran_s - self.spent_s - self._promised_s
+        return (self.budget or 0.0) * self.ran_s - self.spent_s - sum(self._promised.values())
 
     def _set_alarm(self) -> None:
         """For the one that is next."""
@@ -94,14 +98,15 @@ class Schedule:
         self._alarm.start()
 
     def _wake(self) -> None:
-        began, awake = time.perf_counter(), []
+        began, awake = time.perf_counter(), list[Wake]()
         with self._lock:
             while self._resting and self._resting[0][0] <= self._left():
-                awake.append(self._resting.popleft())
-                self._promised_s += awake[-1][0]
+                needs, wake = self._resting.popleft()
+                self._promised[wake] = self._promised.get(wake, 0.0) + needs
+                awake.append(wake)
             self._alarm = None
             if self._resting:
                 self._set_alarm()
-        for needs, wake in awake:
-            wake(needs)
+        for wake in awake:
+            wake()
         self.spend(time.perf_counter() - began)

@@ -166,7 +166,6 @@ class _Observed(Instead):
         self._session = session
         self._name = entry.name_of(callee)
         self._only: _State | None = None  # of an overload, or a packet with no other
-        self._promised = 0.0  # of the budget
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         session, began = self._session, _clock()
@@ -180,7 +179,7 @@ class _Observed(Instead):
             seen.allowed[reason] = seen.allowed.get(reason, 0) + 1
         elif session.schedule.watches(turn):
             needs = self._needs(state, args, kwargs)
-            if session.schedule.affords(needs, self._promised):
+            if session.schedule.affords(needs, self.put):
                 return self._watch(state, (shape, turn), args, kwargs, began)
             state.turns[shape] -= 1
             seen.unwatched[OVER] = seen.unwatched.get(OVER, 0) + 1
@@ -195,8 +194,7 @@ class _Observed(Instead):
 
     def _watch(self, state: _State, turn: tuple[object, int], args: Any, kwargs: Any, began: float) -> Any:
         session, inside = self._session, 0.0
-        promised, self._promised = self._promised, 0.0
-        session.schedule.redeem(promised)
+        session.schedule.redeem(self.put)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             nonlocal inside
@@ -228,14 +226,10 @@ class _Observed(Instead):
         """Rests where there is not so much left as it needs."""
         schedule = self._session.schedule
         schedule.spend(seconds)
-        if not schedule.affords(needs, self._promised):
+        if not schedule.affords(needs, self.put):
             self.take()
             state.seen.rested = True
-            schedule.rest(needs, self._awake)
-
-    def _awake(self, promised: float) -> None:
-        self._promised += promised
-        self.put()
+            schedule.rest(needs, self.put)
 
 
 def full_name(name: str, overload: str) -> str:

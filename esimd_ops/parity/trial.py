@@ -291,8 +291,12 @@ class Trial:
         if len(storages) < len(results):
             message = f"{len(results)} results held at once share {len(storages)} buffers"
             self._tell("PA108", "", message)
-        elif self.foreign:
-            self._tell("PA109", "", f"{self.foreign}: the result is not '{self.operator.returned}'")
+            return
+        buffer = self.operator.returned
+        if buffer and not all(guards[buffer].is_held_by(result) for result, guards in zip(results, calls, strict=True)):
+            self.foreign = self.foreign or f"{label}, called again"
+        if self.foreign:
+            self._tell("PA109", "", f"{self.foreign}: the result is not '{buffer}'")
 
     def _compiled(self, label: str) -> None:
         """A program that makes its buffers, calls the operator and uses them, eager and compiled."""

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import oplib
@@ -109,6 +110,24 @@ def test_torch_func() -> None:
     assert torch.equal(torch.func.functionalize(program)(x), program(x))
     with pytest.raises(GuardError, match=r"liars::plain writes its arguments within .*mutations_and_views"):
         torch.func.functionalize(program, remove="mutations_and_views")(x)
+
+
+@pytest.mark.usefixtures("guarded")
+@pytest.mark.parametrize("keeps_views", [True, False])
+def test_functionalization_without_torch_func(keeps_views: bool) -> None:
+    """As lazy backends turn it on."""
+    program = oplib.PROGRAMS["plain-buffer_view"]
+    x = torch.arange(4.0)
+    given = torch._to_functional_tensor(x)  # type: ignore[attr-defined]
+    torch._enable_functionalization(reapply_views=keeps_views)  # type: ignore[attr-defined]
+    try:
+        with nullcontext() if keeps_views else pytest.raises(GuardError, match="copies views"):
+            result = program(given)
+    finally:
+        torch._disable_functionalization()  # type: ignore[attr-defined]
+    if keeps_views:
+        torch._sync(result)  # type: ignore[attr-defined]
+        assert torch.equal(torch._from_functional_tensor(result), program(x))  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("guarded")

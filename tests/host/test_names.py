@@ -52,3 +52,11 @@ def test_an_exception_of_a_library_that_is_loaded_is_told_in_its_words(tmp_path:
     subprocess.run(["g++", "-shared", "-fPIC", "a.cpp", "-o", "a.so"], cwd=tmp_path, check=True)
     refused = libraries.what_does_not_load({tmp_path / "a.so": [source("a.cpp", "a")]})
     assert refused == {tmp_path / "a.so": "the process that loaded it ended with -6: only one may"}
+
+
+def test_loaders_of_an_earlier_build_go_and_no_file_of_a_person(tmp_path: Path) -> None:
+    given = {"a.so": [source("a.sycl", "before", modules=("module",))]}
+    libraries.write_loaders(tmp_path, given)
+    (tmp_path / "mine.py").write_text('"""Loads the weights."""\n')
+    libraries.write_loaders(tmp_path, {"a.so": [source("a.sycl", "now")]})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py", "now.py"]

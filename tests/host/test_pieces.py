@@ -246,7 +246,7 @@ def test_plain_sycl_by_name_and_by_address(run: Run, schedule: str) -> None:
     given = torch.arange(1.0, 33.0)
     output = run("named", given, 160, schedule)
     before = torch.cat([torch.tensor([5.0]), 5 + given[:15].cumsum(0)])
-    assert torch.equal(output[:32], torch.cat([before, given[16:].cumsum(0)]))
+    assert torch.equal(output[:32], torch.cat([before, given[16:20].cumprod(0), 2 + given[20:].cumsum(0)]))
     halves = given.reshape(2, 16)
     assert torch.equal(output[32:64].reshape(2, 16)[:, 2:], halves[:, :14])  # the first two have none before them
     assert torch.equal(output[64:96], torch.tensor([521.0, 621.0]).repeat_interleave(16))

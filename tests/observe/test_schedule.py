@@ -68,23 +68,48 @@ class Clock:
 def test_who_cannot_be_paid_rests_until_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, woken = Clock(monkeypatch), list[str]()
     chosen = Schedule(budget=0.125)
+
+    def dear() -> None:
+        woken.append("dear")
+
+    def cheap() -> None:
+        woken.append("cheap")
+
     clock.run(8)
     chosen.spend(0.75)
-    assert chosen.affords(0.25)
-    assert not chosen.affords(0.5)
-    chosen.rest(0.5, lambda _: woken.append("dear"))
-    assert not chosen.affords(0.0), "others are waiting"
-    chosen.rest(0.125, lambda _: woken.append("cheap"))
+    assert chosen.affords(0.25, cheap)
+    assert not chosen.affords(0.5, dear)
+    chosen.rest(0.5, dear)
+    assert not chosen.affords(0.0, cheap), "others are waiting"
+    chosen.rest(0.125, cheap)
     clock.run(1)
     assert woken == []
     clock.run(1)
     assert woken == ["dear"]
-    assert not chosen.affords(0.125), "it is promised"
-    assert chosen.affords(0.5, promised=0.5)
-    chosen.redeem(0.5)
+    assert not chosen.affords(0.125, cheap), "it is promised"
+    assert chosen.affords(0.5, dear)
+    chosen.redeem(dear)
     chosen.spend(0.5)
     clock.run(1)
     assert woken == ["dear", "cheap"]
+
+
+def test_a_child_that_was_forked_has_no_promise_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, woken = Clock(monkeypatch), list[str]()
+    chosen = Schedule(budget=0.125)
+
+    def who() -> None:
+        woken.append("who")
+
+    chosen.rest(0.5, who)
+    clock.run(4)
+    assert woken == ["who"]
+    chosen.begin_anew()
+    assert not chosen.affords(0.5, who), "it has not run yet"
+    chosen.redeem(who)
+    assert not chosen.affords(0.5, who)
+    clock.run(4)
+    assert chosen.affords(0.5, who)
 
 
 @pytest.mark.parametrize("budget", [0.01, 0.05])

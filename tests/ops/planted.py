@@ -144,6 +144,12 @@ def wrong_on_other_threads(values):
         CALLS.append(None)
 
 
+def refusing_on_other_threads(values):
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("no device is set on this thread")
+    right("esimd_moe_scatter")(values)
+
+
 def output_before_the_input_is_read_in_one_size(values):
     if values["out"].shape[-1] == 2816:
         values["out"].zero_()
@@ -158,6 +164,16 @@ def output_before_the_input_is_read(values):
 def fresh_for_many_rows(values):
     right("esimd_gemm_int4_pgrp")(values)
     return values["output"].clone() if len(values["output"]) > 60 else values["output"]
+
+
+SEEN = []
+
+
+def fresh_when_called_again(values):
+    right("esimd_gemm_fp8_blockscale")(values)
+    again = any(torch.equal(values["input"], earlier) for earlier in SEEN)
+    SEEN.append(values["input"].clone())
+    return values["output"].clone() if again else values["output"]
 
 
 KEPT = {}
@@ -237,7 +253,9 @@ register("planted_calls", "esimd_gemv_fp8_pern", cached_from_the_third_call_on)
 register("planted_calls", "esimd_moe_silu_mul", kept_where_it_is_a_number)
 register("planted_calls", "esimd_rms_norm_gated", through_memory_of_all_threads)
 register("planted_calls", "esimd_moe_gelu_tanh_mul", wrong_on_other_threads)
+register("planted_calls", "esimd_moe_scatter", refusing_on_other_threads)
 register("planted_calls", "esimd_rms_norm", output_before_the_input_is_read)
 register("planted_calls", "esimd_gemm_int4_pgrp", fresh_for_many_rows, returns="Tensor")
+register("planted_calls", "esimd_gemm_fp8_blockscale", fresh_when_called_again, returns="Tensor")
 
 register("planted_slow", "esimd_rms_norm", hanging)

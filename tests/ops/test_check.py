@@ -92,8 +92,10 @@ CALLS = {
     "esimd_moe_silu_mul": {"PA114"},
     "esimd_rms_norm_gated": {"PA107"},
     "esimd_moe_gelu_tanh_mul": {"PA107"},
+    "esimd_moe_scatter": {"PA111"},
     "esimd_rms_norm": {"PA101"},
     "esimd_gemm_int4_pgrp": {"PA109", "SP103"},
+    "esimd_gemm_fp8_blockscale": {"PA109", "SP103"},
 }
 
 

@@ -113,8 +113,19 @@ Out joint_exclusive_scan(G g, In first, In last, Out result, T sum, Op op) {
   group_barrier(g);
   return end;
 }
-template <class G, class In, class Out, class Op, class T = std::decay_t<decltype(*std::declval<In>())>>
-Out joint_inclusive_scan(G g, In first, In last, Out result, Op op, T sum = T()) {
+template <class G, class In, class Out, class Op>
+Out joint_inclusive_scan(G g, In first, In last, Out result, Op op) {
+  group_barrier(g);
+  Out end = result + (last - first);
+  if (g.leader() && first != last) {
+    std::decay_t<decltype(*first)> sum = *first;
+    for (*result = sum; ++first != last;) *++result = sum = op(sum, *first);
+  }
+  group_barrier(g);
+  return end;
+}
+template <class G, class In, class Out, class Op, class T>
+Out joint_inclusive_scan(G g, In first, In last, Out result, Op op, T sum) {
   group_barrier(g);
   Out end = result + (last - first);
   if (g.leader())

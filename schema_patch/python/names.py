@@ -220,7 +220,8 @@ class Names:
         """`prefixed("op")`, where the function does nothing but return a text made of its arguments."""
         functions = self.functions(call.func)
         function = functions[0] if len(functions) == 1 and isinstance(functions[0], ast.FunctionDef) else None
-        body = [s for s in function.body if not _is_docstring(s)] if function else []
+        plain = function is not None and not function.decorator_list
+        body = [s for s in function.body if not _is_docstring(s)] if function and plain else []
         made = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
         if function is None or made is None:
             yield ANY

@@ -188,3 +188,12 @@ def test_a_table_of_python_that_grows_is_told(more: str, tmp_path: Path) -> None
     )
     (source,) = python_tree.gather([str(tmp_path)], lambda _: None).sources
     assert [place.line for place in source.untold] == [6]
+
+
+def test_what_a_decorated_function_gives_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        'import torch\nfrom mine import changed\nlib = torch.library.Library("planted", "DEF")\n'
+        '@changed\ndef text(): return "op(Tensor x) -> ()"\nlib.define(text())\n'
+    )
+    rows, _, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
+    assert rows == []

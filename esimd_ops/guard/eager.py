@@ -49,4 +49,5 @@ def is_differentiated(op: str) -> bool:
 
 
 def _has(op: str, *keys: str) -> bool:
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(op, key) for key in keys)
+    known = torch._C._dispatch_has_kernel(op)  # TorchScript has operators that the dispatcher has not
+    return known and any(torch._C._dispatch_has_kernel_for_dispatch_key(op, key) for key in keys)

@@ -199,3 +199,14 @@ def test_the_picture_of_the_layers_is_that_of_the_contracts() -> None:
         drawn = [{name.strip() for name in line[:COLUMN].split("|")} for line in picture]
         meant = [set(re.split(r" [|:] ", layer)) - {"assets"} for layer in layers[package]]
         assert drawn == [row for row in meant if row], package
+
+
+def test_a_module_beside_tests_has_a_name_of_its_own() -> None:
+    """pytest imports them into one process by that name: of two, the first would be taken for both."""
+    found: dict[str, set[Path]] = {}
+    for path in (ROOT / "tests").rglob("*.py"):
+        for name in re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(), re.MULTILINE):
+            if (path.parent / f"{name}.py").exists():
+                found.setdefault(name, set()).add(path.parent)
+    assert len(found) > 10
+    assert {name: folders for name, folders in found.items() if len(folders) > 1} == {}

@@ -101,7 +101,8 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: tabl
     result.errors += [*whole.errors, *python.errors]
     read = {operator.location for operator in every}
     rest = (r for source in whole.sources.values() for r in source.registrations if r.location not in read)
-    result.findings += [bad for r in rest if isinstance(bad := patch.parsed_of(r), Finding)]
+    texts = [(r.schema.text, r.location) for r in rest] + [(o.said, o.location) for o in python.unparsed]
+    result.findings += [bad for text, where in texts if isinstance(bad := patch.parsed_of(text, where), Finding)]
     for problem in (problem for source in whole.sources.values() for problem in source.problems):
         unmapped = None if problem.fatal else patch.unmapped(problem, table.load())
         result.findings += [unmapped] if unmapped else []

@@ -63,8 +63,10 @@ def check(paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], ho
     with progress("reading") as tell:
         units, errors = tree.read(paths, known, tell)
         findings, more = tree.read_python(paths, patch.gone(units, wanted), tell)
-        registered, wrong = tree.registered_in_python(paths, known, wanted, tell)
-    report = how.count(patch.report(units, wanted, [*errors, *more], [*findings, *wrong], registered))
+        registered, wrong, unread = tree.registered_in_python(paths, known, wanted, tell)
+    told = {str(error) for error in more}
+    errors += [*more, *(error for error in unread if str(error) not in told)]
+    report = how.count(patch.report(units, wanted, errors, [*findings, *wrong], registered))
     code = how.show(report, f"schema-patch check {' '.join(paths)}")
     for step in people.in_source(report, paths) if how.form == "text" else ():
         click.echo(step, err=True)

@@ -17,6 +17,7 @@ from schema_patch.model import Span
 from .syntax import nodes
 
 CHANGES = rb"\s*(?:\+=|\.\s*(?:append|insert|replace|push_back|emplace_back)\b)"
+PARTS = rb"(?:\s*\[[^\]]*\]|\s*(?:\.|->)\s*\w+)*"  # of what a name stands for
 DEEPEST = 8  # names that stand for names
 MANY = 500  # turns of the loops around one call
 PAIR = {b"first": 0, b"second": 1}
@@ -79,8 +80,15 @@ class Constants:
             self.turn = {}
             for loop, element in zip(loops, turn, strict=True):
                 self._bind(loop.child_by_field_name("declarator"), element)
+            self.turn |= dict.fromkeys(self._changed(loops[-1])) if loops else {}
             yield
         self.turn = {}
+
+    def _changed(self, loop: Node) -> list[bytes]:
+        """The names of this turn to which a loop gives another value, or a part of one."""
+        change = PARTS + rb"(?:\s*=(?!=)|" + CHANGES + rb")"
+        body = self.text(loop)
+        return [name for name in self.turn if re.search(rb"(?<![\w.>])" + re.escape(name) + change, body)]
 
     def _named(self, name: bytes) -> Value | None:
         if name in self.turn:
@@ -125,22 +133,32 @@ class Constants:
     def _fields(self, part: Node) -> list[bytes]:
         """The fields of the class of the object that this is a part of, by what stands around it."""
         above = part.parent
-        while above is not None and above.type not in (
-            "declaration",
-            "compound_literal_expression",
-            "field_declaration",
-        ):
+        while above is not None and above.type not in HOLDERS:
             above = above.parent
         kind = above.child_by_field_name("type") if above is not None else None
-        words = set(re.findall(rb"\w+", self.text(kind))) if kind is not None else set()
-        for node in (
-            [kind] if kind is not None and kind.type.endswith("_specifier") else nodes(self.root, "struct_specifier")
-        ):
-            name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-            if body is not None and (node is kind or (name is not None and self.text(name) in words)):
-                found = [d for n in body.named_children for d in n.children_by_field_name("declarator")]
-                return [self.text(name) for declarator in found if (name := _innermost(declarator)) is not None]
-        return []
+        if kind is None or kind.type.endswith("_specifier"):
+            classes = [kind] if kind is not None else []
+        else:
+            words = set(re.findall(rb"\w+", self.text(kind)))
+            named = ((node, node.child_by_field_name("name")) for node in nodes(self.root, "struct_specifier"))
+            classes = [node for node, name in named if name is not None and self.text(name) in words]
+        bodies = [body for node in classes if (body := node.child_by_field_name("body")) is not None]
+        return self._declared(bodies[0]) if len(bodies) == 1 else []
+
+    def _declared(self, body: Node) -> list[bytes]:
+        """The fields that a class declares, in order; none where an object may begin with others, or have others."""
+        above = body.parent
+        if above is not None and any(child.type == "base_class_clause" for child in above.children):
+            return []
+        found: list[bytes] = []
+        for node in body.named_children:
+            if node.type.startswith("preproc_") or node.type == "ERROR":
+                return []
+            static = any(self.text(child) == b"static" for child in node.children)
+            declared = [] if static or node.type != "field_declaration" else node.children_by_field_name("declarator")
+            names = [_innermost(declarator) for declarator in declared if not _is_method(declarator)]
+            found += [self.text(name) for name in names if name is not None]
+        return found
 
     def _loops(self, node: Node) -> Iterator[Node]:
         above = node.parent
@@ -165,7 +183,7 @@ class Constants:
         self._defined = {}
         for node in nodes(self.root, *DEFINES):
             first, second = DEFINES[node.type]
-            name, found = _innermost(node.child_by_field_name(first)), node.child_by_field_name(second)
+            name, found = _whole(_innermost(node.child_by_field_name(first))), node.child_by_field_name(second)
             macro = found is not None and node.type == "preproc_def"
             value = Span(found.start_byte, found.end_byte) if found is not None and macro else found
             if name is not None and value is not None:
@@ -178,3 +196,20 @@ def _innermost(name: Node | None) -> Node | None:
     while name is not None and name.type.endswith("_declarator"):
         name = name.child_by_field_name("declarator") or next(iter(name.named_children), None)
     return name
+
+
+def _whole(name: Node | None) -> Node | None:
+    """What is changed where a part of it is: `x` of `x[0].text`."""
+    while name is not None and name.type in ("field_expression", "subscript_expression"):
+        name = name.child_by_field_name("argument")
+    return name
+
+
+def _is_method(name: Node | None) -> bool:
+    """Whether a declarator declares a function, and no pointer to one."""
+    while name is not None and name.type.endswith("_declarator") and name.type != "parenthesized_declarator":
+        inner = name.child_by_field_name("declarator")
+        if name.type == "function_declarator" and inner is not None and inner.type != "parenthesized_declarator":
+            return True
+        name = inner or next(iter(name.named_children), None)
+    return False

@@ -39,12 +39,16 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """What the loader reads. `versions`: of each library needed, the symbol versions that it must have."""
+    """What the loader reads. `versions`: of each library needed, the symbol versions that it must have.
+
+    `numbered`: each version by the number that stands beside a symbol.
+    """
 
     needed: tuple[str, ...] = ()
     soname: str = ""
     runpath: str = ""
     versions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    numbered: dict[int, str] = field(default_factory=dict)
     tags: dict[int, int] = field(default_factory=dict)
     names: tuple[int, int] = (0, 0)  # where the table of names is in the file
 
@@ -74,11 +78,13 @@ def read(data: Bytes, layout: Layout, where: str) -> Dynamic:
     name = partial(_name, data, start, end, where)
     needed = tuple(name(value) for tag, value in entries if tag == NEEDED)
     runpath = tags.get(RUNPATH, tags.get(RPATH))
+    versions = list(_versions(data, layout, tags, start, end, where))
     return Dynamic(
         needed,
         name(tags[SONAME]) if SONAME in tags else "",
         "" if runpath is None else name(runpath),
-        tuple(_versions(data, layout, tags, start, end, where)),
+        tuple((file, tuple(version for _, version in rows)) for file, rows in versions),
+        dict(row for _, rows in versions for row in rows),
         tags,
         names,
     )
@@ -134,7 +140,7 @@ def _name(data: Bytes, start: int, end: int, where: str, offset: int) -> str:
 
 def _versions(
     data: Bytes, layout: Layout, tags: dict[int, int], start: int, end: int, where: str
-) -> Iterator[tuple[str, tuple[str, ...]]]:
+) -> Iterator[tuple[str, list[tuple[int, str]]]]:
     """Two linked lists; a damaged one that leads in circles ends with the counts that it states."""
     address = tags.get(VERNEED_TAG)
     for _ in range(min(tags.get(VERNEEDNUM, 0), 1000) if address else 0):
@@ -142,10 +148,10 @@ def _versions(
         versions = []
         place = (address or 0) + aux
         for _ in range(min(count, 1000)):
-            _, _, _, name, beyond = VERNAUX.unpack(_at(data, layout, place, VERNAUX.size, where))
-            versions.append(_name(data, start, end, where, name))
+            _, _, number, name, beyond = VERNAUX.unpack(_at(data, layout, place, VERNAUX.size, where))
+            versions.append((number & 0x7FFF, _name(data, start, end, where, name)))
             place += beyond
-        yield _name(data, start, end, where, file), tuple(versions)
+        yield _name(data, start, end, where, file), versions
         address = (address or 0) + following
 
 

@@ -65,19 +65,19 @@ def of(library: Path, near: str) -> list[Row]:
 
 
 def _rows(record: Path, status: os.stat_result) -> Iterator[Row]:
-    data = record.read_bytes()
-    lines = data.splitlines(keepends=True) if b".so" in data else []
-    ends = list(accumulate(map(len, lines), initial=0))
-    reader = csv.reader(line.decode("utf-8", "surrogateescape") for line in lines)
     done = 0
     try:
+        data = record.read_bytes()
+        lines = data.splitlines(keepends=True) if b".so" in data else []
+        ends = list(accumulate(map(len, lines), initial=0))
+        reader = csv.reader(line.decode("utf-8", "surrogateescape") for line in lines)
         for fields in reader:  # of several lines, where a name has such
             first, done = done, reader.line_num
             if len(fields) > 1 and "=" in fields[1] and _is(record.parent.parent, fields[0], status):
                 name = fields[0].encode("utf-8", "surrogateescape")
                 at = data.index(fields[1].encode(), ends[first] + len(name))
                 yield Row(record, Span(at, at + len(fields[1])), fields[1])
-    except csv.Error as error:
+    except (csv.Error, OSError) as error:
         raise ToolError(
             f"expected the list of an installed distribution's files, found {error}", str(record)
         ) from error

@@ -23,6 +23,7 @@ BINDS = frozenset(
 )  # fmt: skip
 NONE: frozenset[ast.AST] = frozenset()
 
+GROWING = frozenset({"append", "extend", "insert", "update", "setdefault", "add"})  # methods of tables
 UNKNOWN = "?"  # a path that the text does not tell
 ANY = "\0"  # a piece of text, or of a path, that is computed
 TURNS = 500  # of the loops around one node
@@ -75,6 +76,7 @@ class Names:
         self.nodes: list[ast.AST] = []
         self._scope: dict[ast.AST, Scope] = {}
         self._own: dict[str, list[ast.expr]] = {}  # self.name = ...
+        self._grown: set[str] = set()  # tables that code adds to
         self._leaves: dict[tuple[Scope, str], list[Leaf]] = {}
         self._paths: Known = {}
         self._texts: Known = {}
@@ -218,7 +220,8 @@ class Names:
         """`prefixed("op")`, where the function does nothing but return a text made of its arguments."""
         functions = self.functions(call.func)
         function = functions[0] if len(functions) == 1 and isinstance(functions[0], ast.FunctionDef) else None
-        body = [s for s in function.body if not _is_docstring(s)] if function else []
+        plain = function is not None and not function.decorator_list
+        body = [s for s in function.body if not _is_docstring(s)] if function and plain else []
         made = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
         if function is None or made is None:
             yield ANY
@@ -226,8 +229,10 @@ class Names:
         scope = self._scope[made]
         names = [argument.arg for argument in function.args.args]
         given = dict(zip(names, call.args, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
-        told = {name: list[Leaf | Each](map(ast.Constant, self.texts(value) - {ANY})) for name, value in given.items()}
-        before, scope.names = scope.names, scope.names | {name: texts or [None] for name, texts in told.items()}
+        before, told = scope.names, dict[str, list[Leaf | Each]]()
+        for name, value in given.items():
+            told[name] = [None if text == ANY else ast.Constant(text) for text in self.texts(value)]
+        scope.names = before | told
         turn = self._turn
         self._set_turn(turn)
         found = self.texts(made)
@@ -242,7 +247,10 @@ class Names:
         return self.texts(node)
 
     def _elements(self, node: ast.expr) -> Iterator[Element]:
-        """What a loop over this goes through."""
+        """What a loop over this goes through; also None where it is given more than is written."""
+        named = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
+        if isinstance(named, ast.Name) and named.id in self._grown:
+            yield None
         for leaf in self.leaves(node):
             if isinstance(leaf, (ast.Tuple, ast.List, ast.Set)):
                 yield from (None if isinstance(item, ast.Starred) else item for item in leaf.elts)
@@ -273,6 +281,10 @@ class Names:
             if isinstance(node, ast.Assign):
                 for target in filter(is_own, node.targets):
                     self._own.setdefault(target.attr, []).append(node.value)
+            grown = node.func if isinstance(node, ast.Call) else node
+            if isinstance(grown, (ast.Attribute, ast.Subscript)) and isinstance(grown.value, ast.Name):
+                adds = grown.attr in GROWING if isinstance(grown, ast.Attribute) else isinstance(grown.ctx, ast.Store)
+                self._grown |= {grown.value.id} if adds else set()
             children = list(_children(node))
             self.parent.update(dict.fromkeys(children, node))
             todo.extend((child, inner if child in inside else scope) for child in reversed(children))

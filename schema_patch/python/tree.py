@@ -23,9 +23,23 @@ class Python:
     paths: list[str] = field(default_factory=list)  # of all
     errors: list[ToolError] = field(default_factory=list)
 
+    def add(self, path: str, data: bytes) -> None:
+        """Reads one more file."""
+        self.files += 1
+        self.paths.append(path)
+        source = registrations.read(data, path) if registrations.may_register(data) else None
+        if source and (source.operators or source.fakes or source.implemented or source.perhaps or source.untold):
+            self.sources.append(source)
+            self.data[path] = data
+
     @property
     def operators(self) -> Iterator[PyOperator]:
         return (operator for source in self.sources for operator in source.operators)
+
+    @property
+    def unparsed(self) -> Iterator[PyOperator]:
+        """Those of a namespace, so that torch is given their schema, which it would not parse."""
+        return (o for o in self.operators if o.schema and o.parsed is None and "::" in o.name)
 
 
 def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
@@ -39,13 +53,8 @@ def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
             except OSError as error:
                 found.errors.append(ToolError(f"cannot read: {error.strerror}", path))
                 continue
-            found.files += 1
-            found.paths.append(path)
             step(path)
-            source = registrations.read(data, path) if registrations.may_register(data) else None
-            if source and (source.operators or source.fakes or source.implemented or source.perhaps or source.untold):
-                found.sources.append(source)
-                found.data[path] = data
+            found.add(path, data)
     return found
 
 

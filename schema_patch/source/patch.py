@@ -109,7 +109,7 @@ def examine(file: SourceFile, table: Table, elsewhere: Elsewhere = NOWHERE) -> U
     findings: list[Finding] = []
     unread: list[Checked] = []
     for registration in source.registrations:
-        parsed = parsed_of(registration)
+        parsed = parsed_of(registration.schema.text, registration.location)
         if isinstance(parsed, Finding):
             findings.append(parsed)
             continue
@@ -344,16 +344,15 @@ def judge(parsed: Schema, namespace: str | None, table: Table) -> tuple[Effect |
     return effect, rules.judge(parsed, effect)
 
 
-def parsed_of(registration: Registration) -> Schema | Finding:
+def parsed_of(text: str, where: Location) -> Schema | Finding:
     """The schema of a registration, or that torch would not parse it."""
-    text = registration.schema.text
     try:
         return grammar.parse(text)
     except SchemaError as error:
         op = text.split("(", 1)[0].strip()
         if "{{" in text or "{%" in text:
-            return Finding("SP002", registration.location, op, registrations.TEMPLATE, Severity.WARNING)
-        return Finding("SP001", registration.location, op, f"torch will not parse this schema: {error}")
+            return Finding("SP002", where, op, registrations.TEMPLATE, Severity.WARNING)
+        return Finding("SP001", where, op, f"torch will not parse this schema: {error}")
 
 
 def _inferred(op: str, where: Location) -> Finding:

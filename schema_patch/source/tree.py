@@ -11,9 +11,10 @@ from schema_patch.python import calls, wrap
 from schema_patch.python import tree as pytree
 from schema_patch.python.calls import Outside
 from schema_patch.python.handles import Handles
+from schema_patch.python.tree import Python
 from schema_patch.schemas import rules
 from schema_patch.schemas.gone import VoidedOperator
-from schema_patch.schemas.selection import Selection, namespace_of
+from schema_patch.schemas.selection import ALL, Selection, namespace_of
 from schema_patch.schemas.table import Table
 from schema_patch.text import files, journal
 
@@ -62,11 +63,17 @@ def read_python(
 
 def registered_in_python(
     paths: Iterable[str], table: Table, ops: Selection, progress: Progress = lambda _: None
-) -> tuple[list[Checked], list[Finding]]:
-    """The operators that Python registers, by what the table says of their schemas."""
+) -> tuple[list[Checked], list[Finding], list[ToolError]]:
+    """The operators that Python registers, by what the table says of their schemas; and what could not be read."""
+    python = pytree.gather(paths, progress)
+    return *_registered(python, table, ops), python.errors
+
+
+def _registered(python: Python, table: Table, ops: Selection) -> tuple[list[Checked], list[Finding]]:
     checked: list[Checked] = []
-    findings: list[Finding] = []
-    for operator in pytree.gather(paths, progress).operators:
+    bad = (patch.parsed_of(o.said, o.location) for o in python.unparsed if ops.takes(o.op, namespace_of(o.name)))
+    findings = [finding for finding in bad if isinstance(finding, Finding)]
+    for operator in python.operators:
         schema, namespace = operator.parsed, namespace_of(operator.name)
         if not ops.takes(operator.op, namespace):
             continue
@@ -113,7 +120,11 @@ def judge(sources: Mapping[str, bytes], table: Table) -> Report:
     units = patch.examine_all(cpp, table)
     gone = patch.gone(units)
     findings = _judge_python(*_concerned(python, gone), gone, errors) if gone else []
-    return patch.report(units, errors=errors, python=findings)
+    registering = Python()
+    for file in python.values():
+        registering.add(file.path, file.data)
+    registered, wrong = _registered(registering, table, ALL)
+    return patch.report(units, errors=errors, python=[*findings, *wrong], registered=registered)
 
 
 def _judge_python(

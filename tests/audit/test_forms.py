@@ -5,14 +5,15 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import forms
 import pytest
+import registration_forms as forms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schema_patch.audit import apply, judge
 from schema_patch.commands.console import Steps
 from schema_patch.model import Verdict
+from schema_patch.python import tree as python_tree
 from schema_patch.schemas import table
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.selection import ALL
@@ -31,8 +32,8 @@ def audited(root: str) -> tuple[judge.Audit, Seen]:
 def checked(root: str) -> list[str]:
     """The operators that `check` names; of none of them any table knows."""
     units, errors = tree.read([root], table.load())
-    rows, findings = tree.registered_in_python([root], table.load(), ALL)
-    report = patch.report(units, errors=errors, python=findings, registered=rows)
+    rows, findings, unread = tree.registered_in_python([root], table.load(), ALL)
+    report = patch.report(units, errors=[*errors, *unread], python=findings, registered=rows)
     assert (report.findings, report.errors) == ((), ())
     assert {row.verdict for row in report.checked} <= {Verdict.UNKNOWN}
     return [row.op for row in report.checked]
@@ -98,6 +99,12 @@ UNTOLD = {
     "a counted loop": 'const char* kTable[] = {"op(Tensor x, Tensor out) -> ()"};\nTORCH_LIBRARY(planted, m) { for (int i = 0; i < 1; ++i) m.def(kTable[i], &op); }',
     "a table that grows": 'static std::vector<std::string> kTable = {"op(Tensor x, Tensor out) -> ()"};\nvoid more() { kTable.push_back(""); }\nTORCH_LIBRARY(planted, m) { for (auto& s : kTable) m.def(s, &op); }',
     "a loop over what is not known": 'const char* s = "op(Tensor x, Tensor out) -> ()";\nTORCH_LIBRARY(planted, m) { for (auto& s : schemas()) m.def(s, &op); }',
+    "a row of a class with a base": 'struct Base { const char* a; };\nstruct Row : Base { const char* text; };\nstatic const Row kRows[] = {{"op(Tensor x, Tensor out) -> ()", "op(Tensor x, Tensor(a!) out) -> ()"}};\nTORCH_LIBRARY(planted, m) { for (auto& r : kRows) m.def(r.text, &op); }',
+    "a row of one of two classes": 'namespace one { struct Row { const char *a, *text; }; }\nstruct Row { const char *text, *a; };\nstatic const Row kRows[] = {{"op(Tensor x, Tensor out) -> ()", "op(Tensor x, Tensor(a!) out) -> ()"}};\nTORCH_LIBRARY(planted, m) { for (auto& r : kRows) m.def(r.text, &op); }',
+    "a row of a class with conditions": 'struct Row {\n#ifdef A\nconst char* a;\n#endif\nconst char* text; };\nstatic const Row kRows[] = {{"op(Tensor x, Tensor out) -> ()", "op(Tensor x, Tensor(a!) out) -> ()"}};\nTORCH_LIBRARY(planted, m) { for (auto& r : kRows) m.def(r.text, &op); }',
+    "a row that is changed": 'struct Row { const char *text, *a; };\nstatic const Row kRows[] = {{"op(Tensor x, Tensor out) -> ()", "op(Tensor x, Tensor(a!) out) -> ()"}};\nvoid set() { kRows[0].text = ""; }\nTORCH_LIBRARY(planted, m) { for (auto& r : kRows) m.def(r.text, &op); }',
+    "a loop that assigns": 'TORCH_LIBRARY(planted, m) { for (std::string s : {"op(Tensor x, Tensor out) -> ()"}) { s = more(s); m.def(s, &op); } }',
+    "a loop that inserts": 'TORCH_LIBRARY(planted, m) { for (std::string s : {"op(Tensor x, Tensor out) -> ()"}) { s.insert(0, more()); m.def(s, &op); } }',
     "what a function gives": "TORCH_LIBRARY(planted, m) { m.def(schema(), &op); }",
     "two values": 'const char* s = "op(Tensor x, Tensor out) -> ()";\nvoid set() { s = ""; }\nTORCH_LIBRARY(planted, m) { m.def(s, &op); }',
 }  # fmt: skip
@@ -110,6 +117,17 @@ def test_what_is_not_followed_is_told(form: str, tmp_path: Path) -> None:
     units, _ = tree.read([str(tmp_path)], table.load())
     assert [f.code for f in result.findings] == [f.code for f in patch.report(units).findings] == ["SP002"]
     assert applied(str(tmp_path), result) == 0
+
+
+@pytest.mark.parametrize(
+    "other", ["static int n;", "static constexpr int n = 1;", "const char* n() const;", "Row* n();"]
+)
+def test_what_is_no_field_of_an_object_takes_no_place_of_one(other: str, tmp_path: Path) -> None:
+    row = f"struct Row {{ {other} void (*f)(torch::Tensor, torch::Tensor); const char *text, *control; }};\n"
+    rows = 'const Row kRows[] = {{&op, "op(Tensor x, Tensor out) -> ()", "op(Tensor x, Tensor(a!) out) -> ()"}};\n'
+    loop = "TORCH_LIBRARY(planted, m) { for (auto& r : kRows) m.def(r.text, r.f); }\n"
+    (tmp_path / "a.cpp").write_text(forms.KERNEL + row + rows + loop)
+    assert audited(str(tmp_path))[1] == [("op", "wrong")]
 
 
 def test_a_schema_that_torch_would_not_take_is_told_by_both(tmp_path: Path) -> None:
@@ -129,6 +147,53 @@ def test_an_operator_of_the_table_that_python_registers_is_judged_by_it(tmp_path
         f'import torch\nlib = torch.library.Library("{table.load().namespaces[0]}", "DEF")\n'
         f'lib.define("{op}({arguments}) -> Tensor")\n'
     )
-    rows, findings = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
+    rows, findings, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
     assert [(row.op, row.verdict) for row in rows] == [(op, Verdict.WRONG)]
     assert [finding.code for finding in findings] == ["SP101"]
+
+
+def test_a_schema_in_python_that_torch_would_not_take_is_told_by_both(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        'import torch, grammar\nlib = torch.library.Library("planted", "DEF")\nlib.define("op(Tensor x -> Tensor")\n'
+        'grammar.define("f(x) = x")\n'
+    )
+    result = judge.audit([str(tmp_path)], Steps(), cached=False)
+    _, findings, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
+    for found in (result.findings, findings):
+        assert [(f.code, f.op, f.location.line) for f in found] == [("SP001", "op", 3)]
+
+
+def test_python_that_cannot_be_read_is_an_error_of_check(tmp_path: Path) -> None:
+    (tmp_path / "a.py").symlink_to("/proc/self/mem")  # opens, and cannot be read
+    _, _, errors = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
+    assert [str(error).partition(": ")[0] for error in errors] == [str(tmp_path / "a.py")]
+
+
+def test_a_name_that_is_computed_in_part_is_no_name(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        'import os, torch\nlib = torch.library.Library("planted", "DEF")\ndef named(op): return f"{op}(Tensor x) -> ()"\n'
+        'lib.define(named("told" if len(os.environ) else os.environ["X"]))\n'
+    )
+    rows, _, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
+    assert rows == []
+
+
+@pytest.mark.parametrize(
+    "more", ["T.append(more())", "T.extend(more())", "T[0] = more()", "def f(): T.insert(0, more())", "T += more()"]
+)
+def test_a_table_of_python_that_grows_is_told(more: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        'import torch\nlib = torch.library.Library("planted", "DEF")\nT = ["op(Tensor x) -> ()"]\n'
+        f"{more}\nfor text in T:\n    lib.define(text)\n"
+    )
+    (source,) = python_tree.gather([str(tmp_path)], lambda _: None).sources
+    assert [place.line for place in source.untold] == [6]
+
+
+def test_what_a_decorated_function_gives_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        'import torch\nfrom mine import changed\nlib = torch.library.Library("planted", "DEF")\n'
+        '@changed\ndef text(): return "op(Tensor x) -> ()"\nlib.define(text())\n'
+    )
+    rows, _, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
+    assert rows == []

@@ -182,10 +182,39 @@ def test_a_flag_that_is_given_decides_which_way_is_taken(tmp_path: Path, form: s
     assert found["a"] == ("written" if turned else "read only")
 
 
-def test_a_flag_that_is_assigned_decides_nothing(tmp_path: Path) -> None:
-    help = "void help(at::Tensor& a, at::Tensor& b, bool inplace) { inplace = b.numel() > 1; if (inplace) a.copy_(b); }"
-    found = trees.answers(tmp_path, f"{help}\nvoid op(at::Tensor& a, at::Tensor& b) {{ help(a, b, false); }}")
+CHANGED = {
+    "assigned": "inplace = b.numel() > 1; if (inplace) a.copy_(b);",
+    "through a pointer": "look(&inplace); if (inplace) a.copy_(b);",
+    "through a reference of its own": "bool& r = inplace; r = true; if (inplace) a.copy_(b);",
+    "by a function": "turn(inplace); if (inplace) a.copy_(b);",
+    "by a template": "put(inplace, true); if (inplace) a.copy_(b);",
+    "by a macro": "SET; if (inplace) a.copy_(b);",
+    "swapped": "bool other = true; std::swap(other, inplace); if (inplace) a.copy_(b);",
+    "of a lambda": "auto f = [&](bool inplace) { if (inplace) a.copy_(b); }; f(true);",
+    "of a block": "{ bool inplace(true); if (inplace) a.copy_(b); }",
+    "before a choice": "if (inplace && b.numel() ? false : true) a.copy_(b);",
+}
+
+
+@pytest.mark.parametrize("form", CHANGED)
+def test_a_flag_that_may_be_another_decides_nothing(tmp_path: Path, form: str) -> None:
+    code = "#define SET inplace = true\nvoid look(bool* p) { *p = true; }\nvoid turn(bool& p) { p = true; }\n"
+    code += "template <class T> void put(T& to, T from) { to = from; }\n"
+    code += f"void help(at::Tensor& a, at::Tensor& b, bool inplace) {{ {CHANGED[form]} b.add_(a); }}\n"
+    found = trees.answers(tmp_path, f"{code}void op(at::Tensor& a, at::Tensor& b) {{ help(a, b, false); }}")
     assert found["a"] == "written"
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["std::vector<at::Tensor> v(2, a);", "std::vector<at::Tensor> v(n, a);", "auto v = std::vector<at::Tensor>(n, a);"],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_each_of_so_many_elements_is_the_value(tmp_path: Path, made: str, place: int) -> None:
+    found = trees.answers(
+        tmp_path, f"void op(at::Tensor& a, at::Tensor& b) {{ int n = 2; {made} v[{place}].copy_(b); }}"
+    )
+    assert found == {"a": "written", "b": "read only"}
 
 
 @pytest.mark.parametrize("made", ["(p[3])", "(p[n])", "(n, p[0])", "(p[n], p[0])"])

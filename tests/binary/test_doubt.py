@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 import stable
+import torch
 
 from schema_patch.commands import main
+from schema_patch.elf.evidence.imports import SCHEMA_TEXT
 from schema_patch.schemas import rules, table
 from schema_patch.schemas.grammar import parse
 
@@ -76,16 +78,22 @@ def test_what_may_be_otherwise_when_it_runs_is_never_called_right(
         assert "esimd_gemv_fp16" in told.out or "could not verify all operators" in told.err, path.name
 
 
-def test_a_text_that_another_library_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("versioned", [False, True])
+def test_a_text_that_another_library_is_given(
+    versioned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     helper = 'SHOWN void others_define(const char* s) { Handle l; aoti_torch_library_init_fragment("%s", "y", 1, &l); aoti_torch_library_def(l, s); }'
-    other = stable.build(tmp_path / "libother.so", stable.HEAD + helper % stable.SPACE, "g++", "-O2")
+    (tmp_path / "map").write_text("OTHER_1.0 { global: others_define; };")
+    named = [f"-Wl,--version-script={tmp_path}/map"] if versioned else []
+    other = stable.build(tmp_path / "libother.so", stable.HEAD + helper % stable.SPACE, "g++", "-O2", *named)
     more = 'extern "C" void others_define(const char*);\n'
     for name, told, code in (("given", WRONG, 2), ("shown", NORM, 0)):
         library = stable.build(
             tmp_path / f"{name}.so",
             stable.source([NORM, f"(others_define({told}), {NORM})"] if name == "given" else [f"(others_define({told}), {told})"], more),
-            "g++", "-O2", str(other), f"-Wl,-rpath,{tmp_path}",
+            "g++", "-O2", "-Wl,--no-as-needed", str(other), f"-Wl,-rpath,{tmp_path}",
         )  # fmt: skip
+        assert b"OTHER_1.0" in library.read_bytes() or not versioned
         assert main.main_verify([str(library)]) == code, name
     assert "esimd_gemv_fp16" in capsys.readouterr().err
 
@@ -105,3 +113,18 @@ def test_a_realigned_frame_with_a_catch_is_followed_to_its_end(
     code = code.replace("Init() { Handle l;", f"__attribute__((always_inline)) Init() {{ Handle l; {catching}")
     library = stable.build(tmp_path / "lib.so", code, "g++", "-O2", "-mavx2", "-mforce-drap")
     assert main.main_verify(["--require", "esimd_gemv_fp16", str(library)]) == 0, capsys.readouterr().err
+
+
+def test_constants_that_are_made_writable_by_what_the_dynamic_section_names(tmp_path: Path) -> None:
+    before = f'#include <sys/mman.h>\n{NAMES} }}\nSHOWN void early() {{ char* p = (char*)right; asm volatile("" : "+r"(p)); mprotect((void*)((uintptr_t)p & ~4095ul), 8192, 7); strcpy(p, wrong); }}\n'
+    for options, code in (([], 0), (["-Wl,-init,early"], 2)):
+        library = stable.build(tmp_path / "init.so", stable.source([NORM, "right"], before), "g++", "-O2", *options)
+        ((first, _),) = stable.registered([library])
+        assert ("(a!) output" in first) == (not options)  # or this test shows nothing
+        assert main.main_verify([str(library)]) == code
+
+
+def test_every_schema_of_torch_that_has_arguments_is_seen_to_be_one() -> None:
+    texts = [str(schema) for schema in torch._C._jit_get_all_schemas() if schema.arguments]
+    assert len(texts) > 1000
+    assert [text for text in texts if not SCHEMA_TEXT.match(text)] == []

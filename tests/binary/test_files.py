@@ -170,6 +170,10 @@ def test_a_record_that_could_not_follow_leaves_the_library(site: Path, capsys: p
     assert "the list of its distribution is signed" in capsys.readouterr().err
     (record.parent / "RECORD.jws").unlink()
     assert content(site) == before
+    record.unlink()
+    record.mkdir()
+    assert main.main(["apply", str(site)]) == 2
+    assert f"{record}: error: expected the list of an installed distribution's files" in capsys.readouterr().err
 
 
 def test_ops_diff_json_and_a_package_folder(site: Path, capsys: pytest.CaptureFixture[str]) -> None:

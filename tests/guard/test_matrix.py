@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-import generated
 import matrix
+import matrix_generated
 import pytest
 import torch
 from matrix_operators import WRITES, OfTorch, Operators
@@ -57,11 +57,11 @@ def test_as_with_a_true_schema(name: str, way: str, kind: str) -> None:
 @pytest.mark.parametrize("seed", range(24))
 def test_generated_programs(seed: int) -> None:
     """Torch itself makes some of them wrong, where an argument that is read overlaps one that is written."""
-    text, program = generated.program(seed)
+    text, program = matrix_generated.program(seed)
     way = ("as_it_is", "with_gradient", "exported")[seed % 3]
-    expected = matrix.outcome_of(TRUE, program, way, generated.ROWS, generated.COLUMNS)
+    expected = matrix.outcome_of(TRUE, program, way, matrix_generated.ROWS, matrix_generated.COLUMNS)
     for ops in LIARS.values():
-        found = matrix.outcome_of(ops, program, way, generated.ROWS, generated.COLUMNS)
+        found = matrix.outcome_of(ops, program, way, matrix_generated.ROWS, matrix_generated.COLUMNS)
         assert found[0] == expected[0], text
         assert expected[0] == "refused" or found == expected, text
 

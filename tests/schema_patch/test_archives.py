@@ -155,6 +155,14 @@ def test_an_sdist_is_judged_by_its_source(tmp_path: Path) -> None:
     assert report.exit_code == 1
 
 
+def test_what_python_registers_in_an_sdist_is_judged_too(tmp_path: Path) -> None:
+    code = f'import torch\nlib = torch.library.Library("esimd_ops", "DEF")\nlib.define("{WRONG}")\n'.encode()
+    report = told(tmp_path / "p-1.0.tar.gz", gzip.compress(tar({"p-1.0/PKG-INFO": b"Name: p\n", "p-1.0/p/a.py": code})))
+    (finding,) = report.findings
+    assert (finding.code, str(finding.location)) == ("SP101", f"{tmp_path}/p-1.0.tar.gz/p-1.0/p/a.py:3:1")
+    assert report.exit_code == 1
+
+
 @pytest.mark.parametrize("target", ["root/.cache/x/_C.so", "var/cas/0a1b2c"])
 @pytest.mark.parametrize("link", ["=>{}", "->/{}", "-> symlink in a folder"])
 def test_links_lead_to_what_python_would_load(

@@ -20,8 +20,9 @@ WORD = struct.Struct("<Q")
 ABSOLUTE = 1  # R_X86_64_64
 IRELATIVE = 37  # R_X86_64_IRELATIVE: what a function gives that the loader calls
 RELR, RELRSZ = 36, 35
-INIT_ARRAY, INIT_ARRAYSZ = 25, 27
-VERSYM, GLOBAL = 0x6FFFFFF0, 1
+INIT, INIT_ARRAY, INIT_ARRAYSZ = 12, 25, 27
+VERSYM = 0x6FFFFFF0
+OF_C = ("GLIBC", "GCC_", "CXXABI_")  # how versions of C's and C++'s own libraries begin
 LONGEST_NAME = 1 << 14
 
 
@@ -139,18 +140,20 @@ class Image:
             if value:
                 yield place, value + addend
 
-    def versioned(self, name: str) -> bool:
-        """Whether a function of others is asked for in a version."""
+    def is_of_c(self, name: str) -> bool:
+        """Whether a function of others is asked for in a version of C's or C++'s own libraries."""
         table = self.dyn.tags.get(VERSYM, 0)
         indices = {index for index, _ in self._symbols.values() if self.named(index) == name}
         raw = [self.layout.constant(self.data, table + 2 * index, 2) for index in indices if table]
-        return bool(raw) and all(int.from_bytes(version, "little") & 0x7FFF > GLOBAL for version in raw)
+        numbers = [int.from_bytes(version, "little") & 0x7FFF for version in raw]
+        return bool(raw) and all(self.dyn.numbered.get(number, "").startswith(OF_C) for number in numbers)
 
     def started(self) -> set[int]:
         """The functions that the loader calls, before anybody has the library."""
         first = self.dyn.tags.get(INIT_ARRAY, 0)
         last = first + self.dyn.tags.get(INIT_ARRAYSZ, 0)
         found = {address for slot, address in self.addresses() if first <= slot < last}
+        found |= {self.dyn.tags[INIT]} if INIT in self.dyn.tags else set()
         return found | {addend for _, info, addend in self._relocations() if info & 0xFFFFFFFF == IRELATIVE}
 
     def was_read(self, place: int) -> bool:

@@ -15,7 +15,11 @@ from .texts import COMPARE, Do, known, quiet, string
 
 TORCH = re.compile(r"_ZN[KRO]*(2at|3c10|5torch|6caffe2)")
 INTELS = re.compile(r"^_intel_fast_|^__intel_(sse2|ssse3|sse4|avx)_(rep_)?")
-SCHEMA_TEXT = re.compile(r"\s*[\w:.]+\((Tensor|SymInt|Scalar|int|float|bool|str|Device|Generator)\W.*->", re.DOTALL)
+TYPES = (
+    "Tensor|SymInt|Scalar|ScalarType|Layout|MemoryFormat|QScheme|Dimname|Stream|Storage|int|float|complex|bool|str|number|"
+    r"Device|Generator|Dict|RRef|Future|Await|Any\w*|t\d?|__torch__[\w.]+"
+)
+SCHEMA_TEXT = re.compile(rf"\s*[\w:.]+\(\s*(?:\*\s*,\s*)?\(?(?:{TYPES})\W.*->", re.DOTALL)
 # Bytes of torch's objects, of 2.4 to 2.14. A schema alone, one of a schema and a name, a library, a function.
 SCHEMA, EITHER, LIBRARY, FUNCTION = 0x78, 0x80, 0x78, 0x68
 
@@ -160,12 +164,12 @@ class Imports:
                 self._record(f, site, Text(None, ""), given.tag.name)
 
     def _tells(self, f: Follower, name: str, site: int) -> None:
-        """Notes that a function which nobody knows is given a schema: it may register that. What is asked for in a
-        version is of C or C++."""
+        """Notes that a function which nobody knows is given a schema: it may register that. C's and C++'s own
+        do not."""
         for given in map(f.argument, range(len(GIVEN))):
             for parts in (f.memory.text(given), string(f, given)):
                 known = _beginning(parts or [])
-                if SCHEMA_TEXT.match(known) and not f.program.image.versioned(name):
+                if SCHEMA_TEXT.match(known) and not f.program.image.is_of_c(name):
                     self._record(f, site, Text(None, known), None)
 
     def _open(self, f: Follower, space: str | None) -> None:

@@ -231,8 +231,7 @@ class Flow:
         if cls or value.type == "argument_list":
             items = arguments(value)
             if bare(kind) == "vector" and not cls:
-                values = _no_numbers(self.evaluator.all(items))
-                return self.objects.copy_of_range(values) if len(items) == 2 else self.objects.listed(values)
+                return self.vector(self.evaluator.all(items))
             return self.objects.construct(cls, value, node)
         found = self.evaluator.value(value)
         if "auto" in kind or bare(kind) in SCALARS or "*" in kind:
@@ -255,9 +254,14 @@ class Flow:
             return
         values = [self.mentioned(self.frame.text(parameter)) for parameter in arguments(parameters)]
         cls = self.types.class_of(kind)
-        values = _no_numbers(values) if bare(kind) == "vector" and not cls else values
-        made = self.objects.build(cls, values, [], node)
+        vector = bare(kind) == "vector" and not cls
+        made = self.vector(values) if vector else self.objects.build(cls, values, [], node)
         self.declarations.declare(inner, kind, made, node)
+
+    def vector(self, values: list[Value]) -> Value:
+        """What is made of values in parentheses, without what was read from memory: how many, or of what value."""
+        values = [frozenset(o for o in value if not is_data(plain(o[1]))) for value in values]
+        return self.objects.copy_of_range(values) if len(values) == 2 else self.objects.listed(values)
 
     def mentioned(self, text: str) -> Value:
         """The variables that an expression names, where it was parsed as a parameter: `reinterpret_cast<T*>(x)`."""
@@ -266,11 +270,6 @@ class Flow:
             value = self.state.select(value, DEREF)
             self.state.read(value)
         return constant(value) if re.search(r"\bconst\b", text) else value
-
-
-def _no_numbers(values: list[Value]) -> list[Value]:
-    """What a vector is made from, without what was read from memory: how many elements, or of what value."""
-    return [frozenset(o for o in value if not is_data(plain(o[1]))) for value in values]
 
 
 def _leaves(node: Node | None) -> bool:

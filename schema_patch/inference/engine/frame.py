@@ -23,6 +23,15 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
 BOXED = re.compile(r"\bStableIValue\s*\*")  # the stack of a boxed function: its elements are the arguments
 BOOLS = frozenset({"bool", "const bool", "bool const"})
+# How a name is given another value, hands out where it is, or is another variable's.
+CHANGES = (
+    r"\b%s\s*(?:=[^=]|[|&^]=)",
+    r">>\s*%s\b",
+    r"(?<!&)&\s*%s\b",
+    r"(?:(?<!&)&|\bauto\s*&&)\s*\w+\s*[=({]\s*%s\s*[;)}]",
+    r"\b(?:swap|exchange|tie|ref)\s*\([^()]*\b%s\b",
+    r"\b(?:bool|auto)\b[\s&*]*(?:\[[^\]]*)?\b%s\b",
+)
 MOST_OVERLOADS = 256  # definitions of one name that are looked into
 Summarise = Callable[[Function, Constants], Summary]
 Kernels = Callable[[str], list[Function]]  # the implementations of an operator, by `ns::op`
@@ -33,13 +42,11 @@ def arguments(node: Node | None) -> list[Node]:
 
 
 @lru_cache(maxsize=65536)
-def flags(index: Index, function: Function) -> tuple[tuple[int, str], ...]:
-    """The places and names of the parameters that are true or false, and that the function uses and never assigns."""
-    if "bool" not in (declared := index.signature(function)[1]):
-        return ()
-    body = index.text(function.path).masked[slice(*function.body)]
+def flags(declared: str, body: str) -> tuple[tuple[int, str], ...]:
+    """The places and names of the declared parameters that are true or false, which the function uses and does not
+    change by any form of CHANGES."""
     places = [(n, p.name) for n, p in enumerate(read_parameters(declared)) if p.name and p.type in BOOLS]
-    kept = [(n, name) for n, name in places if not re.search(rf"\b{name}\s*(?:=[^=]|[|&^]=)", body)]
+    kept = [(n, name) for n, name in places if not any(re.search(way % name, body) for way in CHANGES)]
     return tuple((n, name) for n, name in kept if re.search(rf"\b{name}\b", body))
 
 
@@ -98,7 +105,10 @@ class Frame:
 
     def flags_of(self, function: Function, items: Sequence[Node]) -> Constants:
         """What is known of a function's parameters that are true or false, where it is called with these arguments."""
-        places = flags(self.index, function) if len(items) >= 1 else ()
+        declared = self.index.signature(function)[1]
+        places = flags(declared, self.index.written(function)) if items and "bool" in declared else ()
+        if places and self.index.hands_out_flags(function):
+            return ()
         given = [
             (name, decide(self.text(items[place]), self.constants)) for place, name in places if place < len(items)
         ]

@@ -113,7 +113,7 @@ class Library:
     def containers(self, call: Named) -> Value | None:
         """Containers of the C++ library and of torch, and what gives one of their elements, or an argument back."""
         values, name = call.values, call.name
-        if name == "vector" and len(values) == 2 and all(values):
+        if name == "vector" and len(values) == 2:
             return self.objects.copy_of_range(values)
         if name == "tuple_cat":
             values = [part for value in values for part in self.state.elements(value) or [value]]

@@ -16,6 +16,7 @@ from schema_patch.inference.domain.values import (
     Value,
     at,
     select,
+    union,
 )
 
 from .calling import Calling
@@ -52,7 +53,7 @@ class Objects:
     def copy_of_range(self, values: list[Value]) -> Value:
         """A vector of what stands between two pointers; of so many elements, where the first is a number."""
         if not all(any(o[1][-1:] == (DATA,) for o in value) for value in values):
-            return self.listed(values)
+            return self.listed([union(values)])  # each element is the second
         for value in values:
             self.state.read_data(value)
         return self.state.make(LIST)

@@ -37,6 +37,8 @@ def decide(text: str, known: Mapping[str, bool]) -> bool | None:
     text = text.strip()
     while text.startswith("(") and text.endswith(")") and _whole(text):
         text = text[1:-1].strip()
+    if len(_parts(text, "?")) > 1:  # which binds less than any of these
+        return None
     for operator, stops in (("||", True), ("&&", False)):
         parts = _parts(text, operator) if operator in text else []
         if len(parts) > 1:
@@ -51,7 +53,7 @@ def decide(text: str, known: Mapping[str, bool]) -> bool | None:
 def _parts(text: str, operator: str) -> list[str]:
     """What stands between the operators that are in no brackets."""
     parts, depth, start = [], 0, 0
-    for match in re.finditer(r"[(\[{]|[)\]}]|&&|\|\|", text):
+    for match in re.finditer(r"[(\[{]|[)\]}]|&&|\|\||\?", text):
         depth += (match.group() in "([{") - (match.group() in ")]}")
         if match.group() == operator and not depth:
             parts.append(text[start : match.start()])

@@ -19,6 +19,7 @@ WORDS = re.compile(
     r"RESTRICT|volatile|SYCL_EXTERNAL|ESIMD_INLINE|__inline__|typename|__align__\s*\(\w+\)|alignas\s*\([^()]*\))(?!\w)"
 )
 WORD = re.compile(r"[A-Za-z_]\w*")
+FLAG_REFERENCE = re.compile(r"(?<!const )\b(?:bool|auto|[A-Z]\w?)\s*&")  # of a template's type too
 NUMBER = re.compile(r"[\s\d.()uUlLfxXa-fA-F+*/<-]*")
 FIELD = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*|\{.*)?$", re.DOTALL)
 
@@ -98,6 +99,19 @@ class Index:
             macro = self.macro(word, path, found.start()) if found else None
             names += WORD.findall(macro.body) if macro else [word]
         return tuple(dict.fromkeys(word for word in names if word in self.functions))
+
+    @remembered
+    def written(self, function: Function) -> str:
+        """The body of a function, with those of the macros that it names behind it."""
+        body = self.text(function.path).masked[slice(*function.body)]
+        macros = (self.macro(word, function.path, function.body[0]) for word in sorted(set(WORD.findall(body))))
+        return "\n".join([body, *(macro.body for macro in macros if macro)])
+
+    @remembered
+    def hands_out_flags(self, function: Function) -> bool:
+        """Whether a function names one that may change what is true or false where it is called: `void f(bool& x)`."""
+        called = (f for word in set(WORD.findall(self.written(function))) for f in self.functions.get(word, ()))
+        return any(FLAG_REFERENCE.search(self.signature(f)[1]) for f in called)
 
     def macros_among(self, names: set[str]) -> set[str]:
         """Which of these names any file defines as a macro."""

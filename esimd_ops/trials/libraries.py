@@ -46,7 +46,9 @@ def load(request: Request) -> None:
             if specification is None or specification.loader is None:
                 raise ImportError(f"{library}: not a Python file")
             module = importlib.util.module_from_spec(specification)
-            sys.modules.setdefault(specification.name, module)  # samples may import it: it registers once
+            found = importlib.util.find_spec(specification.name)
+            if found and found.origin and Path(found.origin).resolve() == Path(library).resolve():
+                sys.modules.setdefault(specification.name, module)  # samples may import it: it registers once
             specification.loader.exec_module(module)
         else:
             importlib.import_module(library)

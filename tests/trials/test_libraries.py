@@ -39,3 +39,14 @@ def test_a_file_of_python_is_loaded_once_though_samples_import_it(
     importlib.import_module("kit_tried_once")
     del sys.modules["kit_tried_once"]
     assert log.read_text() == "loaded "
+
+
+def test_a_file_of_python_takes_no_other_modules_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path/kit_tried_name.py").write_text("whose = 'another'")
+    (tmp_path / "kit_tried_name.py").write_text("whose = 'the library'")
+    monkeypatch.syspath_prepend(str(tmp_path / "path"))
+    library = str(tmp_path / "kit_tried_name.py")
+    libraries.load(Request(namespace="kit_tried_name", device="cpu", libraries=(library,)))
+    assert importlib.import_module("kit_tried_name").whose == "another"
+    del sys.modules["kit_tried_name"]

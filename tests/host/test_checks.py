@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from esimd_ops.races import lines, schedules
-from esimd_ops.races.watch import Seen
+from esimd_ops.races.watch import Runtime, Seen
 
 Judge = Callable[..., tuple[torch.Tensor, list[Seen]]]
 SOURCE = (Path(__file__).parent / "tree" / "defects.sycl").read_text().splitlines()
@@ -136,3 +136,8 @@ def test_the_same_seed_is_the_same_run(judge: Judge) -> None:
     runs = [judge("race_in_place", words + seed)[0] for seed in ("5", "5", "6", "7", "8")]
     assert torch.equal(runs[0], runs[1])
     assert any(not torch.equal(runs[0], other) for other in runs[2:])
+
+
+def test_torch_may_take_memory_by_its_address_alone(runtime: Runtime) -> None:
+    with runtime.watching():
+        assert torch.arange(4.0).to_mkldnn().to_dense().tolist() == [0.0, 1.0, 2.0, 3.0]

@@ -20,6 +20,19 @@ MAY_BE_REFUSED = {
     "esimd_qkv_split_norm_rope_v": {"2x3x1x0x128"},
 }
 
+# One of a family and what may be refused; `make severe`, which CI runs, is all of this and more of all 47.
+OF_FAMILIES = [
+    *MAY_BE_REFUSED,
+    "esimd_gemv_int4",
+    "esimd_norm_gemv_fp8_pert",
+    "esimd_fused_add_rms_norm",
+    "esimd_gemm_int4_pgrp",
+    "esimd_gdn_conv_fused",
+    "esimd_moe_topk",
+    "esimd_moe_scatter",
+    "q4_0_quantize",
+]
+
 
 @pytest.fixture
 def trial(ops):
@@ -30,7 +43,8 @@ def trial(ops):
     return trial
 
 
-def test_everything_of_every_operator(trial, operator):
+@pytest.mark.parametrize("operator", OF_FAMILIES)
+def test_everything_of_one_of_a_family(trial, operator):
     done = trial(operator).run(lambda _: None)
     assert done.told == ()
     assert done.verdict == "right"

@@ -108,4 +108,4 @@ def test_a_kernel_that_is_not_listed_is_missed(front_end: Path, tmp_path: Path) 
 
 def test_the_allowed_option_is_the_one_of_the_runtime() -> None:
     assert f'"{OPTION}"' in (CSRC / "runtime.cpp").read_text()
-    assert len(SOURCES) == 7
+    assert len(SOURCES) == 8

@@ -68,9 +68,9 @@ class Before:
                 tell(seen.same, name, Times(where))
         for (handed, region), touched in zip(self._guarded, self._touched, strict=True):
             sure = alone or (quiet and not touched and not handed.touched())
-            if sure and (changed := region.changed()) is not None:
+            if (changed := region.changed()) is not None:
                 count = min(int(changed.sum()) * region.unit, region.size)
-                tell(seen.earlier, str(handed), Times(where, 1, count, region.size))
+                tell(seen.earlier if sure else seen.meanwhile, str(handed), Times(where, 1, count, region.size))
 
     def _homes(self, name: str) -> set[int]:
         return {tensor.untyped_storage()._cdata for tensor in self.tensors.get(name, ())}

@@ -101,6 +101,8 @@ def unsure(schema: Schema, seen: Operator) -> Iterator[str]:
     for names, times in seen.either.items():
         if not any(name in seen.writes for name in names.split(" or ")):
             yield f"'{names}', given as the same memory, changed and is not declared as written, {_times(times)}"
+    for handed, times in seen.meanwhile.items():
+        yield f"{_call(handed)} changed meanwhile, and other threads ran: by whom is not known, {_times(times)}"
     for index, result in enumerate(seen.results):
         if _word(result, schema.returns[index]) == "unknown" and not (result.view or result.twins):
             reason = "differed from call to call" if result.same else "never held a byte"

@@ -73,6 +73,7 @@ class Operator(msgspec.Struct):
     same     it was written, and no byte changed
     outside  bytes beside the arguments changed, in the storage of one
     earlier  what was handed out before, or given, changed and was no argument of this call
+    meanwhile  the same, where another thread may have changed it
     unwatched  calls that could not be watched, by the reason
     """
 
@@ -87,6 +88,7 @@ class Operator(msgspec.Struct):
     same: dict[str, Times] = {}
     outside: dict[str, Times] = {}
     earlier: dict[str, Times] = {}
+    meanwhile: dict[str, Times] = {}
     results: list[Result] = []
     unwatched: dict[str, int] = {}
     allowed: dict[str, int] = {}  # calls that a test allows to lie, by its reason
@@ -150,7 +152,7 @@ def _added(one: Operator, other: Operator) -> Operator:
     for mine, more in ((one.given, other.given), (one.unwatched, other.unwatched), (one.allowed, other.allowed)):
         for name, count in more.items():
             mine[name] = mine.get(name, 0) + count
-    for field in ("writes", "either", "same", "outside", "earlier"):
+    for field in ("writes", "either", "same", "outside", "earlier", "meanwhile"):
         for name, times in getattr(other, field).items():
             tell(getattr(one, field), name, times)
     if not one.results:

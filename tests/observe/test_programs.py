@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -211,3 +212,24 @@ def test_a_record_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
         session.wrote()
     assert "No space left on device" in caplog.text
     session._path = None
+
+
+def test_what_another_thread_may_have_changed_is_not_called_right(ops: Any) -> None:
+    library = torch.library.Library(SPACE, "FRAGMENT")
+    given: list[Tensor] = []
+    library.define("keeps(Tensor x) -> ()")
+    library.impl("keeps", given.append, "CPU")
+    library.define("writes_kept(Tensor x) -> ()")
+    library.impl("writes_kept", lambda x: (given[-1].add_(1), None)[1], "CPU")
+    kept, done = torch.ones(3), threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        _, report = seen(lambda: (ops.keeps(kept), ops.writes_kept(torch.ones(3))))
+    finally:
+        done.set()
+        other.join()
+    rows = {row.op.rpartition("::")[2]: row for row in report.checked}
+    assert codes(report) == []
+    assert rows["writes_kept"].verdict is Verdict.UNKNOWN
+    assert "changed meanwhile, and other threads ran" in rows["writes_kept"].reason

@@ -27,8 +27,8 @@ PYTHON ?= python3
 # A version, or words for pip: TORCH="torch==2.13.0 --index-url URL"
 TORCH ?= 2.13.0
 RETURNS ?=
-# Processes that share the tests; they often wait for children.
-WORKERS ?= 3
+# Processes that share the tests; they often wait for children. Each takes some GB.
+WORKERS ?= $(shell cores=$$(nproc); echo $$((cores < 7 ? cores + 1 : 8)))
 SOURCE ?=
 
 VENV := .venv

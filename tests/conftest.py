@@ -10,6 +10,8 @@ import pytest
 
 # Tests interrupt what they start. Under nohup, or in the background of a script, ctrl-C is ignored, which a child inherits.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Without its caches torch asks the compiler in each process, for seconds, whether it knows the CPU's vectors.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,7 +8,7 @@ empty ones; the answers of one reply, and its thinking and speaking, are scored 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from esimd_soak.plan import Plan, Server
 from esimd_soak.score import Score, score
@@ -58,6 +58,13 @@ def judge(reply: Reply, plan: Plan, prompt: Prompt | None = None) -> Outcome:
     if len(text) < plan.limits.at_end:
         return Outcome(worst, (), text, unjudged=f"too short: cut after {len(text)} characters")
     return Outcome(worst, (), text, partial=bool(reply.error))
+
+
+def answered_before(found: Outcome, first: int) -> Outcome:
+    """An answer that request `first`, with another prompt, had word for word: it says nothing of this one."""
+    if found.kinds or found.unjudged:
+        return found
+    return replace(found, partial=False, unjudged=f"same answer: as to request {first}, which asked something else")
 
 
 def _nothing(reply: Reply, empty: Score, text: str) -> tuple[tuple[str, ...], str, bool, str]:

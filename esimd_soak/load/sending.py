@@ -15,6 +15,7 @@ from esimd_soak.plan import Plan
 from esimd_soak.store.records import Event, Generation
 
 from . import arrivals, client, outcome, protocol
+from .answers import Answers
 from .client import now
 from .health import Health
 from .lane import Lane
@@ -45,6 +46,7 @@ class Sender:
         self._add, self._judged, self._lost = add, judged, lost
         self.tasks: set[asyncio.Task[None]] = set()
         self._longest_wait = 0.0
+        self._answers = Answers()
 
     async def go(self, http: aiohttp.ClientSession) -> None:
         """Until the lane has no next request and none is in flight."""
@@ -144,7 +146,10 @@ class Sender:
         if lane.away_since:
             lane.away_since = 0.0
             self.event("reachable", "answers again")
-        self._record(outcome.judge(reply, self.plan, prompt), reply, n, planned, start)
+        found = outcome.judge(reply, self.plan, prompt)
+        if (first := self._answers.twin(n, prompt, found.text)) is not None:
+            found = outcome.answered_before(found, first)
+        self._record(found, reply, n, planned, start)
         self.health.delay(start - free)
         if "DEVICE_LOST" in reply.error:
             self._lost(lane, reply.error)

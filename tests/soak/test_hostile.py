@@ -16,6 +16,7 @@ from running import Soak, events, generations, plan
 from server import ENGLISH, Faults, Served
 
 from esimd_soak.load import outcome, protocol
+from esimd_soak.load.answers import LEAST, RECENT, Answers
 from esimd_soak.load.client import wait_of
 from esimd_soak.load.protocol import Reply
 from esimd_soak.plan import make
@@ -85,6 +86,11 @@ def piece(text: str, **choice: object) -> dict[str, object]:
     return {"choices": [{"index": 0, "text": text, **choice}]}
 
 
+def ended(n: int) -> str:
+    """A long answer, and no cycle."""
+    return f"answer {n}: {ENGLISH}{ENGLISH.swapcase()}"
+
+
 STREAM = "text/event-stream"
 BANG = piece("!" * 60)
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1}'}}]}
@@ -96,6 +102,7 @@ CLEAN, COLLAPSED, UNSEEN = 0, 1, 2
     ("script", "code", "words"),
     [
         (body({"text": ENGLISH}), CLEAN, "0 in 10"),
+        (body({"text": ended(0)}), UNSEEN, "same answer 9"),  # a graph that replays with the inputs of its capture
         (body({"text": ENGLISH}, usage={"completion_tokens": 10**30, "prompt_tokens": -5}), CLEAN, "0 in 10"),
         (raw(b'{"choices":[{"text":"fine \\ud83d then ' + b"!" * 120 + b'"}]}'), COLLAPSED, "run 10"),
         (raw(b'{"choices":[{"text":"' + b"\\ud83d" * 60 + b'"}]}'), COLLAPSED, "10 in 10"),
@@ -265,3 +272,19 @@ def test_pauses_between_sessions_are_no_load(soak: Soak, tmp_path: Path) -> None
         assert soak("run", path, "--generations", 80, "-o", tmp_path / "r") == 0
     assert soak("report", tmp_path / "r", "--format", "json") == 0
     assert json.loads(soak.out)["servers"][0]["speed"]["seconds"] < 1.5
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40))
+def test_an_answer_is_a_twin_only_of_another_prompt(asked: list[tuple[int, int]]) -> None:
+    answers, known = Answers(), dict[int, tuple[int, int]]()
+    for n, (prompt, text) in enumerate(asked):
+        first, of = known.setdefault(text, (n, prompt))
+        assert answers.twin(n, f"prompt {prompt}", ended(text)) == (None if of == prompt else first)
+        assert answers.twin(n, "another", ended(text)[: LEAST - 1]) is None
+
+
+def test_only_recent_answers_are_remembered() -> None:
+    answers = Answers()
+    assert [answers.twin(n, [n], ended(n)) for n in range(RECENT + 2)] == [None] * (RECENT + 2)
+    assert answers.twin(-1, "x", ended(0)) is None
+    assert answers.twin(-1, "x", ended(5)) == 5

@@ -172,20 +172,22 @@ def write(
 
     `done` grows as files are written, so that an interrupted run can say how far it came.
     """
+    errors: list[ToolError] = []
+    noted = False
     try:
         with journal.Journal(root) as book:
             for planned in plan.files:
                 files.sweep(planned.file.real)
-            book.record((planned.file, planned.new, planned.edits) for planned in plan.files)
-            errors = _replace(plan.files, done)
+            if plan.files:
+                book.record((planned.file, planned.new, planned.edits) for planned in plan.files)
+            noted = True
+            errors += _replace(plan.files, done)
             book.forget([planned.file for planned in plan.files if planned not in done])
             if settle:
                 settle(book)
-            return errors
     except ToolError as error:
-        if done:
-            raise
-        return [ToolError(f"no journal, so nothing is written: {error.message}", error.where)]
+        errors.append(error if noted else ToolError(f"no journal, so nothing is written: {error.message}", error.where))
+    return errors
 
 
 def _replace(planned_files: Iterable[FilePlan], done: list[FilePlan]) -> list[ToolError]:

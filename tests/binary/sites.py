@@ -10,12 +10,13 @@ from pathlib import Path
 from schema_patch.elf import reader
 
 NAME = "custom_kernels"
+INFO = f"{NAME}-1.0.dist-info"
 OLD = 1_600_000_000
 
 
 def make(folder: Path, library: Path) -> Path:
     """The distribution, whose one package holds this library."""
-    package, info = folder / "custom", folder / f"{NAME}-1.0.dist-info"
+    package, info = folder / "custom", folder / INFO
     package.mkdir(parents=True)
     info.mkdir()
     data = library.read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import random
@@ -39,7 +40,7 @@ def test_a_site_packages_folder_there_and_back(site: Path, capsys: pytest.Captur
     assert sites.written(file) == {"output", "h1", "out"}
     status = file.stat()
     assert (status.st_mode & 0o777, status.st_mtime) == (0o750, sites.OLD)
-    record = next(csv.reader((site / f"{sites.NAME}-1.0.dist-info/RECORD").read_text().splitlines()))
+    record = next(csv.reader((site / f"{sites.INFO}/RECORD").read_text().splitlines()))
     assert record == ["custom/_C.so", sites.hashed(file.read_bytes()), str(status.st_size)]
     assert main.main_verify([str(site), "--require", "esimd_gemv_fp16,esimd_rms_norm"]) == 0
     assert main.main(["revert", str(site)]) == 0
@@ -49,12 +50,13 @@ def test_a_site_packages_folder_there_and_back(site: Path, capsys: pytest.Captur
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to somebody else")
 def test_a_file_stays_whose_it_was(site: Path) -> None:
-    file, record = site / "custom/_C.so", site / f"{sites.NAME}-1.0.dist-info/RECORD"
+    file, record = site / "custom/_C.so", site / f"{sites.INFO}/RECORD"
     os.chown(file, 12345, 23456)
     os.chown(record, 34567, 45678)
     file.chmod(0o4751)  # set-user-ID is lost with a change of owner, unless set again
     record.chmod(0o640)
     os.utime(file, ns=(sites.OLD * 10**9 + 7, sites.OLD * 10**9 + 123))
+    os.setxattr(file, "user.note", b"kept")
     for command in ("apply", "revert"):
         before = file.read_bytes(), record.read_bytes()
         assert main.main([command, str(site)]) == 0
@@ -63,6 +65,7 @@ def test_a_file_stays_whose_it_was(site: Path) -> None:
         found, listed = file.stat(), record.stat()
         assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (12345, 23456, 0o4751)
         assert (found.st_mtime_ns, found.st_size) == (sites.OLD * 10**9 + 123, len(before[0]))
+        assert os.getxattr(file, "user.note") == b"kept"
         assert (listed.st_uid, listed.st_gid, listed.st_mode & 0o7777) == (34567, 45678, 0o640)
 
 
@@ -180,7 +183,7 @@ def test_a_file_that_changes_meanwhile_is_not_written(library: Path, tmp_path: P
 
 
 def test_a_killed_run_leaves_the_old_file_or_the_new(site: Path) -> None:
-    file, record = site / "custom/_C.so", site / f"{sites.NAME}-1.0.dist-info/RECORD"
+    file, record = site / "custom/_C.so", site / f"{sites.INFO}/RECORD"
     before = sites.content(site)
     assert main.main(["apply", str(site)]) == 0
     after = sites.content(site)
@@ -213,7 +216,7 @@ def test_a_killed_run_leaves_the_old_file_or_the_new(site: Path) -> None:
         seen.add(
             (
                 now["custom/_C.so"] == after["custom/_C.so"],
-                record.read_bytes() == after[f"{sites.NAME}-1.0.dist-info/RECORD"],
+                record.read_bytes() == after[f"{sites.INFO}/RECORD"],
             )
         )
         assert main.main_verify(["--format", "json", str(site)]) in (0, 1)
@@ -230,6 +233,60 @@ def test_a_killed_run_leaves_the_old_file_or_the_new(site: Path) -> None:
     assert not [*site.rglob("*.tmp")]
     assert seen == {(False, False), (True, False), (True, True)}
     assert file.stat().st_mtime == sites.OLD
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_full_disk_is_told_as_it_is(
+    step: int, site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = os.fsync
+    before, left = sites.content(site), iter([*[real] * step, *[full] * 3])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: next(left, real)(handle))
+        code = main.main(["apply", str(site)])
+    told = capsys.readouterr()
+    assert code == (2 if step < 3 else 0)  # the journal, the library, RECORD
+    assert ("No space left on device" in told.err) == (code == 2)
+    done = bool(sites.written(site / "custom/_C.so"))
+    assert done == (step > 1)
+    assert ("3 operators changed" in told.err, "no operators changed" in told.err) == (done, not done)
+    assert ("3 wrong" in told.out, "2 right, but not compilable" in told.out) == (not done, done)
+    assert main.main(["apply", str(site)]) == 0  # with room again, what is left is done
+    assert main.main_verify(["--format", "json", str(site)]) == 0
+    assert "SP213" not in capsys.readouterr().out
+    assert main.main(["revert", str(site)]) == 0
+    assert sites.content(site) == before
+
+
+def full(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("place", [".", "custom", "custom/_C.so", sites.INFO, f"{sites.INFO}/RECORD"])
+def test_what_may_not_be_written_is_left_as_it_is(place: str, site: Path) -> None:
+    before, target = sites.content(site), site / place
+    target.chmod(target.stat().st_mode & ~0o222)
+    powerless = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"] if os.geteuid() == 0 else []
+    words = [*powerless, sys.executable, "-m", "schema_patch", "apply", str(site)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    target.chmod(target.stat().st_mode | 0o200)
+    assert done.returncode == 2
+    assert "no operators changed" in done.stderr
+    assert "4 operators: 3 wrong, 1 unknown; 1 could not be read or done" in done.stdout
+    assert sites.content(site) == before
+
+
+def test_a_library_that_was_replaced_since(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, journal_ = site / "custom/_C.so", site / journal.NAME
+    assert main.main(["apply", str(site)]) == 0
+    stable.build(tmp_path / "new.so", stable.source(quoted("fp16"))).rename(file)
+    new = file.read_bytes()
+    assert main.main(["revert", str(site)]) == 2
+    assert f"where the file was replaced, as by an upgrade, delete {journal_}" in capsys.readouterr().err
+    assert file.read_bytes() == new
+    file.unlink()
+    assert main.main(["revert", str(site)]) == 2
+    assert f"gone since it was patched: put it back, or delete {journal_}" in capsys.readouterr().err
 
 
 def test_a_running_process_keeps_what_it_mapped(site: Path) -> None:
@@ -250,7 +307,7 @@ def test_a_running_process_keeps_what_it_mapped(site: Path) -> None:
 
 def test_a_wheel_of_its_own_version(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = tmp_path / f"{sites.NAME}-1.0-py3-none-linux_x86_64.whl"
-    (site / f"{sites.NAME}-1.0.dist-info/WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-linux_x86_64\n")
+    (site / f"{sites.INFO}/WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-linux_x86_64\n")
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(site.rglob("*")):
             if path.is_file():

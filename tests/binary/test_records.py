@@ -14,7 +14,7 @@ from schema_patch.commands import main
 
 def stated(site: Path) -> list[str]:
     """What RECORD states of the library, in each row that names it."""
-    rows = csv.reader((site / f"{sites.NAME}-1.0.dist-info/RECORD").read_bytes().decode().splitlines(keepends=True))
+    rows = csv.reader((site / f"{sites.INFO}/RECORD").read_bytes().decode().splitlines(keepends=True))
     return [row[1] for row in rows if len(row) > 1 and ".so" in row[0]]
 
 
@@ -45,7 +45,7 @@ def test_the_record_of_what_is_a_link_follows(kind: str, named: str, site: Path,
 
 
 def test_forms_of_record(site: Path) -> None:
-    file, record = site / "custom/_C.so", site / f"{sites.NAME}-1.0.dist-info/RECORD"
+    file, record = site / "custom/_C.so", site / f"{sites.INFO}/RECORD"
     odd = site / 'custom/a "b",\nc.so'
     shutil.copy(file, odd)
     text, old = record.read_text().replace("\n", "\r\n"), sites.hashed(file.read_bytes())
@@ -61,7 +61,7 @@ def test_forms_of_record(site: Path) -> None:
 
 
 def test_a_record_that_could_not_follow_leaves_the_library(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = site / f"{sites.NAME}-1.0.dist-info/RECORD"
+    record = site / f"{sites.INFO}/RECORD"
     text = record.read_text()
     before = sites.content(site)
     record.write_text(text.replace("sha256=", "sha512="))

@@ -1,6 +1,6 @@
 """Installed libraries on disk: the plans for what lies at a path, carried out and taken back; RECORD follows.
 
-What is written, journalled and taken back is so by source/tree.py, as for sources.
+What is written, journalled and taken back is so by source/plans.py, as for sources.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from schema_patch.installed import records
 from schema_patch.model import ToolError
 from schema_patch.schemas.selection import Selection
 from schema_patch.schemas.table import Table
-from schema_patch.source import tree
-from schema_patch.source.patch import FilePlan, TreePlan
+from schema_patch.source import plans
+from schema_patch.source.plans import FilePlan, TreePlan
 from schema_patch.text import edits, files, journal
 from schema_patch.verify import judge
 from schema_patch.verify.gather import gather
@@ -100,7 +100,7 @@ def _library(
 
 def write(planned: InstalledPlan, root: str, done: list[FilePlan]) -> list[ToolError]:
     """Writes the libraries of a plan as sources are, and what RECORD states of them; also what a killed run left."""
-    return tree.write(planned, root, done, lambda book: _settle(book, root, planned.libraries))
+    return plans.write(planned, root, done, lambda book: _settle(book, root, planned.libraries))
 
 
 def revert(root: str) -> tuple[list[str], list[ToolError]]:
@@ -109,7 +109,7 @@ def revert(root: str) -> tuple[list[str], list[ToolError]]:
     def settle(book: journal.Journal) -> None:
         _settle(book, root, {(book.root / entry.path).resolve() for entry in book.entries})
 
-    return tree.revert(root, settle)
+    return plans.revert(root, settle)
 
 
 def _settle(book: journal.Journal, root: str, libraries: Iterable[Path]) -> None:

@@ -14,8 +14,8 @@ setup(
         CppExtension(
             name="custom_esimd_kernels_vllm.custom_esimd_kernels",
             sources=sorted(str(path) for path in Path("csrc").glob("*.cc")),
-            # Registration runs once: optimising it only costs build time.
-            extra_compile_args=["-O0", "-g0"],
+            # Takes no longer to compile than -O0, and a third as long to be read.
+            extra_compile_args=["-O1", "-g0"],
             library_dirs=[str(library.parent)],
             extra_link_args=[
                 f"-l:{library.name}",

@@ -14,7 +14,7 @@ from schema_patch.python.flow import Natives
 from schema_patch.schemas.inferred import Inferred
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection, namespace_of
-from schema_patch.source.patch import Change, FilePlan, TreePlan
+from schema_patch.source.plans import Change, FilePlan, TreePlan
 from schema_patch.text import edits, files
 
 from . import python as audit_python

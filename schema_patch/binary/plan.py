@@ -19,7 +19,7 @@ from schema_patch.schemas.fit import NoRoom
 from schema_patch.schemas.grammar import Schema
 from schema_patch.schemas.selection import Selection
 from schema_patch.schemas.table import Table
-from schema_patch.source.patch import Change
+from schema_patch.source.plans import Change
 from schema_patch.text.files import SourceFile
 
 # Gives the new text, the same from a place on, or None where all is well. Raises NoRoom, and Refused.

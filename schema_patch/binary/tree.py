@@ -1,6 +1,6 @@
 """Installed libraries on disk: the plans for what lies at a path, carried out and taken back; RECORD follows.
 
-What is written, journalled and taken back is so by source/tree.py, as for sources.
+What is written, journalled and taken back is so by source/plans.py, as for sources.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from schema_patch.installed import records
 from schema_patch.model import ToolError
 from schema_patch.schemas.selection import Selection
 from schema_patch.schemas.table import Table
-from schema_patch.source import tree
-from schema_patch.source.patch import FilePlan, TreePlan
+from schema_patch.source import plans
+from schema_patch.source.plans import FilePlan, TreePlan
 from schema_patch.text import edits, files, journal
 from schema_patch.verify import judge
 from schema_patch.verify.gather import gather
@@ -33,12 +33,27 @@ Progress = Callable[[str], None]
 
 @dataclass
 class InstalledPlan(TreePlan):
-    """New bytes for libraries. `facts`: what all that were read say, once that is written; `libraries`: those with
-    operators of the table, changed or not; `notes`: what the user should hear."""
+    """New bytes for libraries. `facts`: what all that were read say; `expected`: what each will that changes, by its
+    path; `libraries`: those with operators of the table, changed or not; `notes`: what the user should hear."""
 
     facts: list[ElfFacts] = field(default_factory=list)
+    expected: dict[str, ElfFacts] = field(default_factory=dict)
     libraries: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def add(self, planned: plan.LibraryPlan, *, loads: bool) -> None:
+        """Takes a library's plan in, as one to be written or shown like any file's."""
+        self.errors += planned.errors
+        if planned.edits:
+            file, made = planned.file, planned.edits
+            prove = partial(proof.prove, file=file, edits=made, expected=planned.expected, loads=loads)
+            self.files.append(FilePlan(file, edits.apply(file.data, made), made, planned.changes, prove=prove))
+            self.expected[file.path] = planned.expected
+
+    def said(self, done: Iterable[FilePlan]) -> list[ElfFacts]:
+        """What all that were read say once these are written."""
+        new = {one.file.path for one in done}
+        return [self.expected.get(facts.path, facts) if facts.path in new else facts for facts in self.facts]
 
 
 def plan_all(
@@ -52,19 +67,17 @@ def plan_all(
         return facts
 
     found = gather([root], spaces=table.all_namespaces, read=read, progress=progress)
-    result = InstalledPlan(errors=list(found.errors))
+    result = InstalledPlan(errors=list(found.errors), facts=found.judged)
     for facts in found.judged:
         try:
             planned = _library(facts, rows[facts.path], root, table, ops, make) if facts.schemas else None
-            if planned and planned.edits:
-                result.files.append(file_plan(planned, loads=loads))
-                result.notes += [f"{facts.path}: {judge.ONCE}"] if facts.read_once else []
-            result.libraries += [planned.file.real] if planned else []
-            result.errors += planned.errors if planned else []
-            result.facts.append(planned.expected if planned else facts)
         except ToolError as error:
             result.errors.append(error)
-            result.facts.append(facts)
+            continue
+        if planned:
+            result.add(planned, loads=loads)
+            result.libraries.append(planned.file.real)
+            result.notes += [f"{facts.path}: {judge.ONCE}"] if facts.read_once and planned.edits else []
     result.notes += _other_names(result.files)
     return result
 
@@ -85,16 +98,9 @@ def _library(
     return plan.library(file, facts, rows, table, ops, make)
 
 
-def file_plan(planned: plan.LibraryPlan, *, loads: bool) -> FilePlan:
-    """A library's plan as one to be written or shown like any file's."""
-    file, made = planned.file, planned.edits
-    prove = partial(proof.prove, file=file, edits=made, expected=planned.expected, loads=loads)
-    return FilePlan(file, edits.apply(file.data, made), made, planned.changes, prove=prove)
-
-
 def write(planned: InstalledPlan, root: str, done: list[FilePlan]) -> list[ToolError]:
     """Writes the libraries of a plan as sources are, and what RECORD states of them; also what a killed run left."""
-    return tree.write(planned, root, done, lambda book: _settle(book, root, planned.libraries))
+    return plans.write(planned, root, done, lambda book: _settle(book, root, planned.libraries))
 
 
 def revert(root: str) -> tuple[list[str], list[ToolError]]:
@@ -103,7 +109,7 @@ def revert(root: str) -> tuple[list[str], list[ToolError]]:
     def settle(book: journal.Journal) -> None:
         _settle(book, root, {(book.root / entry.path).resolve() for entry in book.entries})
 
-    return tree.revert(root, settle)
+    return plans.revert(root, settle)
 
 
 def _settle(book: journal.Journal, root: str, libraries: Iterable[Path]) -> None:

@@ -21,7 +21,7 @@ from schema_patch.text.files import SourceFile
 
 from . import plan, proof
 from .plan import Make
-from .tree import InstalledPlan, Progress, file_plan
+from .tree import InstalledPlan, Progress
 
 LABEL = "schemas"
 # Among the headers: what a description says of versions is left alone.
@@ -51,16 +51,12 @@ def plan_all(path: str, table: Table, ops: Selection, make: Make, progress: Prog
 def _library(one: Library, table: Table, ops: Selection, make: Make, result: InstalledPlan) -> None:
     with packages.local(one) as copy:
         facts, rows = placed.read(copy, one.path)
+        result.facts.append(facts)
         if not plan.wanted(facts, table, ops, make):
-            result.facts.append(facts)
             return
         file = SourceFile(one.path, Path(copy), Path(copy).read_bytes())
         proof.refuse_signed(file)
-        planned = plan.library(file, facts, rows, table, ops, make)
-    result.errors += planned.errors
-    result.facts.append(planned.expected)
-    if planned.edits:
-        result.files.append(file_plan(planned, loads=False))
+        result.add(plan.library(file, facts, rows, table, ops, make), loads=False)
 
 
 def write(planned: InstalledPlan, path: str, out: str) -> Path:

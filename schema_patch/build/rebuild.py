@@ -19,7 +19,7 @@ from pathlib import Path
 from schema_patch.model import Location, Report, ToolError
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.table import Table
-from schema_patch.source import patch, tree
+from schema_patch.source import patch, plans, tree
 from schema_patch.source.patch import Unit
 from schema_patch.text import diff as difftext
 from schema_patch.text import files, journal
@@ -207,10 +207,10 @@ def annotate(root: Path, returns: Returns, table: Table) -> tuple[Patch, Report]
     """Patches a copy in place and judges what it then is. Raises ToolError where a file cannot be written."""
     units, errors = tree.read([str(root)], table)
     plan = patch.annotate_all(units, table, returns)
-    errors = [*errors, *plan.errors, *(tree.write(plan, str(root), []) if plan.files else ())]
+    errors = [*errors, *plan.errors, *(plans.write(plan, str(root), []) if plan.files else ())]
     after = tuple(tree.read([str(root)], table)[0])
     python = tree.plan_python(str(root), patch.gone(after, before=units))
-    errors = [*errors, *python.errors, *(tree.write(python, str(root), []) if python.files else ())]
+    errors = [*errors, *python.errors, *(plans.write(python, str(root), []) if python.files else ())]
     (root / journal.NAME).unlink(missing_ok=True)  # the copy is not reverted, and a wheel must not hold it
     planned = [*plan.files, *python.files]
     names = {one.file.path: os.path.relpath(one.file.path, root) for one in planned}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schema_patch.audit.judge import Audit, InferredTable
     from schema_patch.audit.python import PyRow
     from schema_patch.schemas.table import Table
-    from schema_patch.source.patch import TreePlan
+    from schema_patch.source.plans import TreePlan
 
 
 @click.command(epilog=examples(

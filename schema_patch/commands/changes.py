@@ -14,7 +14,7 @@ from schema_patch.report.text import finding_line, many, one_line
 from . import console
 
 if TYPE_CHECKING:
-    from schema_patch.source.patch import FilePlan
+    from schema_patch.source.plans import FilePlan
 
 Write = Callable[[Any, str, "list[FilePlan]"], "list[ToolError]"]
 
@@ -30,7 +30,7 @@ class Changes:
 
     def carry_out(self, plan: Any, path: str, write: Write | None = None) -> None:
         """Shows a plan or writes it. Ends the program where the user interrupts it."""
-        from schema_patch.source import tree
+        from schema_patch.source import plans
 
         self.troubles += plan.errors
         if self.diff:
@@ -42,7 +42,7 @@ class Changes:
             return
         written: list[FilePlan] = []
         try:
-            self.troubles += (write or tree.write)(plan, path, written) if plan.files or write else []
+            self.troubles += (write or plans.write)(plan, path, written) if plan.files or write else []
         except KeyboardInterrupt:
             message = f"interrupted: {len(written)} of {len(plan.files)} files written, each whole; take them back with"
             raise click.ClickException(f"{message} `schema-patch revert {path}`") from None

@@ -105,17 +105,17 @@ class _Libraries:
             self._carry_out(plan, path)
             return
         self.changes.troubles += plan.errors
-        self.facts += plan.facts
         if plan.files:
             click.echo(wheel.write(plan, path, self.wheel_out), err=True)
             self.changes.done += plan.files
+        self.facts += plan.said(plan.files)
 
     def _carry_out(self, plan: InstalledPlan, path: str) -> None:
         from schema_patch.binary import tree
 
         self.changes.carry_out(plan, path, tree.write)
         self.changes.troubles += _proved(plan) if self.changes.diff else []
-        self.facts += plan.facts
+        self.facts += plan.said(self.changes.done)
         for note in plan.notes:
             click.echo(one_line(note), err=True)
 

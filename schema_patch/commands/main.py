@@ -30,7 +30,7 @@ from .verify import verify_schemas
 from .version import VERSION
 
 if TYPE_CHECKING:
-    from schema_patch.source.patch import TreePlan
+    from schema_patch.source.patch import SourcePlan
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 LOAD = click.option("--load", is_flag=True, help="Installed: torch loads the new library before it takes its place.")
@@ -111,9 +111,10 @@ def apply(
     the texts of the schemas are changed in place, without a compiler.
     """
     from schema_patch.schemas.annotate import Returns
-    from schema_patch.source import patch
 
-    def plan(units: Any, known: Any, wanted: Any) -> TreePlan:
+    def plan(units: Any, known: Any, wanted: Any) -> SourcePlan:
+        from schema_patch.source import patch
+
         return patch.annotate_all(units, known, Returns(returns), wanted)
 
     built, trees = installed.told_apart(paths)
@@ -144,12 +145,16 @@ def strip(
     paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], load: bool, wheel_out: str | None, diff: bool
 ) -> int:
     """Take the write annotations of known operators away: the control build of an experiment."""
-    from schema_patch.source import patch
+
+    def plan(units: Any, known: Any, wanted: Any) -> SourcePlan:
+        from schema_patch.source import patch
+
+        return patch.strip_all(units, known, wanted)
 
     built, trees = installed.told_apart(paths)
     known, form = tables(own), "text"
     code = installed.rewrite(built, known, ops, diff, form, load=load, wheel_out=wheel_out, judge=False) if built else 0
-    return max(code, sources.rewrite(trees, known, ops, diff, form, patch.strip_all, judge=False) if trees else 0)
+    return max(code, sources.rewrite(trees, known, ops, diff, form, plan, judge=False) if trees else 0)
 
 
 @schema_patch.command(epilog=examples("schema-patch revert csrc", "schema-patch revert mylib otherlib"))
@@ -157,13 +162,13 @@ def strip(
 def revert(paths: tuple[str, ...]) -> int:
     """Give back the bytes from before apply or strip, from the journal in each PATH."""
     from schema_patch.installed.kind import is_installed
-    from schema_patch.source import tree
+    from schema_patch.source import plans
 
     restored: list[str] = []
     errors: list[ToolError] = []
     for path in paths:
         try:
-            found, failed = (installed.revert if is_installed(path) else tree.revert)(path)
+            found, failed = (installed.revert if is_installed(path) else plans.revert)(path)
         except ToolError as error:
             found, failed = [], [error]
         restored += found

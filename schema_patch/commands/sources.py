@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from schema_patch.audit.judge import InferredTable
     from schema_patch.schemas.selection import Selection
     from schema_patch.schemas.table import Table
-    from schema_patch.source.patch import TreePlan, Unit
+    from schema_patch.source.patch import SourcePlan, Unit
 
-Make = Callable[..., "TreePlan"]
+Make = Callable[..., "SourcePlan"]
 
 
 def rewrite(

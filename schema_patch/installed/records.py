@@ -92,7 +92,7 @@ def _is(site: Path, name: str, status: os.stat_result) -> bool:
 
 
 def refuse_unfollowed(library: Path, near: str, where: str) -> None:
-    """Raises ToolError where a RECORD could not state the hash of new bytes: it is signed, or states another kind."""
+    """Raises ToolError where a RECORD could not state the hash of new bytes: signed, of another kind, read-only."""
     for row in of(library, near):
         signed = [name for name in SIGNATURES if (row.record.parent / name).exists()]
         if signed:
@@ -103,6 +103,8 @@ def refuse_unfollowed(library: Path, near: str, where: str) -> None:
             raise ToolError(
                 f"expected its SHA-256 in {row.record}, found {row.stated.partition('=')[0]}: left as it is", where
             )
+        if not all(os.access(path, os.W_OK) for path in (row.record, row.record.parent)):
+            raise ToolError(f"{row.record} states its hash and cannot be written: left as it is", where)
 
 
 def follow(library: Path, near: str, earlier: Collection[str]) -> None:

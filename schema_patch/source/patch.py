@@ -25,7 +25,9 @@ from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection
 from schema_patch.schemas.table import Table
 from schema_patch.text import edits
-from schema_patch.text.files import Prove, SourceFile
+from schema_patch.text.files import SourceFile
+
+from .plans import Change, FilePlan, TreePlan
 
 GUARD = "SCHEMA_PATCH_DROP_RETURN"
 
@@ -57,37 +59,11 @@ class Unit:
     unread: tuple[Checked, ...] = ()  # operators that are registered without a schema, and that no table knows
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What happens to one operator's schema."""
-
-    op: str
-    location: Location
-    before: str
-    after: str
-    judgement: Judgement
-
-
-@dataclass(frozen=True, slots=True)
-class FilePlan:
-    """New bytes for one file and how they come about. `prove`: what holds them against what was meant, at a path."""
-
-    file: SourceFile
-    new: bytes
-    edits: tuple[Edit, ...]
-    changes: tuple[Change, ...] = ()
-    answered: tuple[Finding, ...] = ()  # findings in Python that the new bytes answer
-    prove: Prove | None = None
-
-
 @dataclass
-class TreePlan:
-    """New bytes for a tree; `errors` says what cannot be changed, and why, `after` what the C++ files hold then."""
+class SourcePlan(TreePlan):
+    """`after`: what the C++ files hold then."""
 
-    files: list[FilePlan] = field(default_factory=list)
-    errors: list[ToolError] = field(default_factory=list)
     after: list[Unit] = field(default_factory=list)
-    left: list[Finding] = field(default_factory=list)  # in Python, to be put right by hand
 
 
 def examine_all(files: Iterable[SourceFile], table: Table) -> list[Unit]:
@@ -177,9 +153,9 @@ def report(
     return Report(tuple(checked), (*findings, *python), tuple(failed))
 
 
-def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Selection = ALL) -> TreePlan:
+def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Selection = ALL) -> SourcePlan:
     """Plans the annotation of every operator that the table knows (or of those in `ops`)."""
-    plan = TreePlan()
+    plan = SourcePlan()
     habits = {unit.file.path: annotate.habit([o.schema for o in unit.operators]) for unit in units}
 
     def edits_for(unit: Unit, operator: JudgedOperator) -> tuple[TextEdit, ...]:
@@ -196,9 +172,9 @@ def annotate_all(units: Sequence[Unit], table: Table, returns: Returns, ops: Sel
     return plan
 
 
-def strip_all(units: Sequence[Unit], table: Table, ops: Selection = ALL) -> TreePlan:
+def strip_all(units: Sequence[Unit], table: Table, ops: Selection = ALL) -> SourcePlan:
     """Plans the removal of the write annotations of every operator that the table knows."""
-    plan = TreePlan()
+    plan = SourcePlan()
 
     def edits_for(_: Unit, operator: JudgedOperator) -> tuple[TextEdit, ...]:
         return annotate.strip(operator.schema) if operator.effect else ()
@@ -254,7 +230,7 @@ def _wraps(
 
 
 def _finish(
-    plan: TreePlan, units: Sequence[Unit], wanted: Wanted, wraps: dict[str, list[Implementation]], table: Table
+    plan: SourcePlan, units: Sequence[Unit], wanted: Wanted, wraps: dict[str, list[Implementation]], table: Table
 ) -> None:
     """Puts the edits of each file together, and believes them only after reading the result."""
     for unit in units:

@@ -1,8 +1,7 @@
-"""Source trees on disk: reads them for patch.py and pywrap.py, writes their plans, and keeps the journal."""
+"""Source trees on disk: reads them for patch.py and for wrap.py of `python`."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -16,10 +15,11 @@ from schema_patch.schemas import rules
 from schema_patch.schemas.gone import VoidedOperator
 from schema_patch.schemas.selection import ALL, Selection, namespace_of
 from schema_patch.schemas.table import Table
-from schema_patch.text import files, journal
+from schema_patch.text import files
 
 from . import patch
-from .patch import FilePlan, TreePlan, Unit
+from .patch import Unit
+from .plans import FilePlan, TreePlan
 
 Progress = Callable[[str], None]
 
@@ -163,48 +163,3 @@ def _concerned(
     handles = Handles({file.path: file.data for file in found.values()})
     others = handles.other_names(gone)
     return [file for file in found.values() if calls.may_matter(file.data, gone, others)], handles.paths
-
-
-def write(
-    plan: TreePlan, root: str, done: list[FilePlan], settle: Callable[[journal.Journal], None] | None = None
-) -> list[ToolError]:
-    """Writes the files of a plan, each whole, and notes each in the journal of `root` first. `settle` is called last.
-
-    `done` grows as files are written, so that an interrupted run can say how far it came.
-    """
-    try:
-        with journal.Journal(root) as book:
-            for planned in plan.files:
-                files.sweep(planned.file.real)
-            book.record((planned.file, planned.new, planned.edits) for planned in plan.files)
-            errors = _replace(plan.files, done)
-            book.forget([planned.file for planned in plan.files if planned not in done])
-            if settle:
-                settle(book)
-            return errors
-    except ToolError as error:
-        if done:
-            raise
-        return [ToolError(f"no journal, so nothing is written: {error.message}", error.where)]
-
-
-def _replace(planned_files: Iterable[FilePlan], done: list[FilePlan]) -> list[ToolError]:
-    errors: list[ToolError] = []
-    replacing = files.Replacing()
-    for planned in planned_files:
-        try:
-            replacing.replace(planned.file, planned.new, planned.prove)
-            done.append(planned)
-        except ToolError as error:  # the next file is done all the same
-            errors.append(error)
-    return errors
-
-
-def revert(root: str, settle: Callable[[journal.Journal], None] | None = None) -> tuple[list[str], list[ToolError]]:
-    """Takes back what the journal of a tree holds for this path. Raises ToolError where there is no journal."""
-    if not os.path.exists(root):
-        raise ToolError("no such file or directory", root)
-    with journal.Journal(root) as book:
-        if not book.entries:
-            raise ToolError(f"no journal here ({journal.NAME}): nothing was patched, or all is reverted", root)
-        return book.revert(root, settle)

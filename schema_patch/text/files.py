@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator
@@ -176,7 +177,7 @@ def write(target: Path, data: bytes, name: str | None = None, prove: Prove | Non
         if prove:
             prove(temporary)
         if before and data.startswith(ELF):
-            os.utime(temporary, ns=(before.st_atime_ns, before.st_mtime_ns))
+            shutil.copystat(target, temporary)  # lists of access and other attributes too
         os.replace(temporary, target)
         temporary = None
     except OSError as error:

@@ -153,11 +153,14 @@ class Journal:
 
     def _undo(self, entry: Entry, replacing: files.Replacing) -> bool:
         path = str(self.root / entry.path)
+        if not os.path.exists(path):
+            raise ToolError(f"gone since it was patched: put it back, or delete {self.file}", path)
         file = files.load(path)
         if digest(file.data) == entry.before:
             return False
         if digest(file.data) != entry.after:
-            raise ToolError("the file changed since it was patched: not reverted, take the change out by hand", path)
+            by_hand = f"take the change out by hand; where the file was replaced, as by an upgrade, delete {self.file}"
+            raise ToolError(f"the file changed since it was patched: not reverted, {by_hand}", path)
         try:
             original = edits.apply(file.data, [Edit(Span(u.start, u.end), u.new) for u in entry.undo])
         except ValueError:

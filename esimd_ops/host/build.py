@@ -17,7 +17,7 @@ from pathlib import Path
 
 from schema_patch.model import ToolError
 
-from . import lacks, libraries
+from . import absent, lacks, libraries
 from .sources import Source, include_folders, sources, uses_torch
 
 HERE = Path(__file__).resolve().parent
@@ -57,12 +57,16 @@ class HostBuild:
 
 @dataclass(frozen=True)
 class Built:
-    """What came of it: libraries, namespaces and modules that load; what failed and why; what was left out; clashes."""
+    """What came of it: libraries, namespaces and modules that load; what failed and why; what was left out; clashes.
+
+    lost    by library, its functions that throw: no source that compiled defines them
+    """
 
     libraries: tuple[Path, ...]
     namespaces: tuple[str, ...]
     modules: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)  # what each lacks, in a line
+    lost: dict[str, tuple[str, ...]] = field(default_factory=dict)
     compiled: int = 0
     of: int = 0
     left_out: tuple[str, ...] = ()
@@ -89,31 +93,69 @@ def build(plan: HostBuild) -> Built:
     made = {source: plan.out / name for source, name in objects.items() if name not in uncompiled}
     named = libraries.names(libraries.groups(made))
     targets = {f"{libraries.FOLDER}/{library}": group for library, group in named.items()}
-    script += [_link(target, group, objects) for target, group in targets.items()]
-    unlinked = _ninja(plan, script, targets)
-    linked = {plan.out / target: group for target, group in targets.items() if target not in unlinked}
-    # A sanitizer's runtime has to be loaded before Python's.
-    refused = {} if plan.sanitize else libraries.what_does_not_load(linked)
-    lacking = bool(refused)
+    linked = _linked(plan, script, objects, targets)
+    lacking = bool(linked.refused or linked.lost)
     missed = {s.name: uncompiled[n] for s, n in objects.items() if n in uncompiled and (lacking or not s.helper)}
-    missed |= {Path(target).name: words for target, words in unlinked.items()}
+    missed |= {Path(target).name: words for target, words in linked.failed.items()}
     (plan.out / SAID).write_text("".join(f"{name}\n{words}\n\n" for name, words in missed.items()))
     failed |= {name: lacks.line(words, plan.tree) for name, words in missed.items()}
-    failed |= {path.name: words for path, words in refused.items()}
-    good = {path.name: group for path, group in linked.items() if path not in refused}
+    failed |= {path.name: words for path, words in linked.refused.items()}
+    good = {path.name: group for path, group in linked.loaded.items()}
     spaces, modules, notes = libraries.write_loaders(plan.out, good)
     used = {source for group in named.values() for source in group}
-    left = tuple(source.name for source in made if source not in used)
     return Built(
-        tuple(plan.out / libraries.FOLDER / name for name in good),
+        tuple(linked.loaded),
         spaces,
         modules,
         failed,
+        linked.lost,
         len(made),
         whole,
-        left,
+        tuple(source.name for source in made if source not in used),
         notes,
     )
+
+
+@dataclass(frozen=True)
+class _Linked:
+    """Libraries that load, those that do not and why, what the linker said of others, and what is stood in for."""
+
+    loaded: dict[Path, list[Source]]
+    refused: dict[Path, str]
+    failed: dict[str, str]
+    lost: dict[str, tuple[str, ...]]
+
+
+def _linked(
+    plan: HostBuild, script: Sequence[str], objects: Mapping[Source, str], targets: Mapping[str, list[Source]]
+) -> _Linked:
+    """Links and loads each library; one that lacks functions once more, with functions that throw."""
+    links = {target: _link(target, [objects[source] for source in group], group) for target, group in targets.items()}
+    failed = _ninja(plan, [*script, *links.values()], targets)
+    made = {plan.out / target: group for target, group in targets.items() if target not in failed}
+    # A sanitizer's runtime has to be loaded before Python's.
+    refused = {} if plan.sanitize else libraries.what_does_not_load(made)
+    lost = {path: names for path in refused if (names := absent.functions(path))}
+    if lost:
+        again = {f"{libraries.FOLDER}/{path.name}": _stand_in(plan, path, names) for path, names in lost.items()}
+        for target, (stand_in, compiled) in again.items():
+            parts = [*(objects[source] for source in targets[target]), stand_in]
+            links[target] = f"{compiled}\n{_link(target, parts, targets[target])}"
+        failed |= _ninja(plan, [*script, *links.values()], again)
+        made = {plan.out / target: group for target, group in targets.items() if target not in failed}
+        kept = {path: words for path, words in refused.items() if path not in lost}
+        refused = kept | libraries.what_does_not_load({path: made[path] for path in lost if path in made})
+    loaded = {path: group for path, group in made.items() if path not in refused}
+    return _Linked(loaded, refused, failed, {p.name: tuple(lost[p].values()) for p in loaded if p in lost})
+
+
+def _stand_in(plan: HostBuild, library: Path, names: dict[str, str]) -> tuple[str, str]:
+    """An object with functions that throw, and the lines of the build file that make it."""
+    text = plan.out / "absent" / f"{library.stem}.cpp"
+    text.parent.mkdir(exist_ok=True)
+    text.write_text(absent.source(names))
+    made = f"absent/{library.stem}.o"
+    return made, f"build {_escaped(made)}: runtime {_escaped(text)}"
 
 
 def _not_for_the_host(source: Source) -> str:
@@ -225,10 +267,10 @@ def _compile(source: Source, name: str, with_torch: bool, once: bool) -> str:
     return f"build {_escaped(name)}: compile {_escaped(source.path)}{after}\n  extra = {extra}"
 
 
-def _link(target: str, group: Iterable[Source], objects: Mapping[Source, str]) -> str:
-    parts = " ".join(_escaped(objects[source]) for source in group)
+def _link(target: str, parts: Iterable[str], group: Iterable[Source]) -> str:
     extra = "-ltorch_python" if any(source.pybind for source in group) else ""
-    return f"build {_escaped(target)}: link {parts} | {libraries.FOLDER}/{RUNTIME}\n  extra = {extra}"
+    inputs = " ".join(map(_escaped, parts))
+    return f"build {_escaped(target)}: link {inputs} | {libraries.FOLDER}/{RUNTIME}\n  extra = {extra}"
 
 
 def _ninja(plan: HostBuild, script: Iterable[str], targets: Iterable[str]) -> dict[str, str]:

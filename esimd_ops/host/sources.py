@@ -22,11 +22,10 @@ NO_KERNELS = {"build", "dist", "tests", "test"}  # what earlier builds left, and
 EXTENSION = "TORCH_EXTENSION_NAME"  # the build's name for a module: here its file's
 
 _START = r"^[ \t]*"
-_REGISTRATION = re.compile(
-    rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL|_EXPAND|_IMPL_EXPAND)?\s*\(\s*(\w+)", re.M
-)
-_DEFINITION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?\s*\(\s*(\w+)", re.M)
-_MODULE = re.compile(rf"{_START}(?:PYBIND11_MODULE|REGISTER_EXTENSION)\s*\(\s*(\w+)", re.M)
+_NAME = r"\s*\(\s*(\w+(?:\s*\([^()]*\))?)"  # a word, or a macro that joins several to one
+_REGISTRATION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL|_EXPAND|_IMPL_EXPAND)?{_NAME}", re.M)
+_DEFINITION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?{_NAME}", re.M)
+_MODULE = re.compile(rf"{_START}(?:PYBIND11_MODULE|REGISTER_EXTENSION){_NAME}", re.M)
 _PYBIND = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11\b|\bpy::")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 _TORCH = re.compile(r"^\s*#\s*include\s*[<\"](?:ATen|c10|torch)/", re.M)
@@ -67,8 +66,8 @@ def _read(path: Path, root: Path, alone: bool) -> Source:
     extension = path.stem if alone else "_".join(inner.parts)
 
     def names(pattern: re.Pattern[str]) -> tuple[str, ...]:
-        found = (extension if name == EXTENSION else name for name in pattern.findall(text))
-        return tuple(dict.fromkeys(found))
+        found = ("".join(re.findall(r"\w+", name.partition("(")[2] or name)) for name in pattern.findall(text))
+        return tuple(dict.fromkeys(name.replace(EXTENSION, extension) for name in found))
 
     return Source(
         path=path,

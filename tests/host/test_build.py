@@ -44,8 +44,11 @@ def test_kernels_and_registrations_are_sources(tmp_path: Path) -> None:
     (root / "csrc" / "deep" / "bind.cpp").write_text("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}")
     both = [s.modules for s in sources.sources(root) if s.modules]
     assert both == [("csrc_bind",), ("csrc_deep_bind",)]
+    joined = "TORCH_LIBRARY_EXPAND(\n    CONCAT(TORCH_EXTENSION_NAME, _cache), m) {}\n"
+    (root / "csrc" / "joined.cpp").write_text(joined)
+    assert [s.defines for s in sources.sources(root) if s.name == "csrc/joined.cpp"] == [("joined_cache",)]
     assert [s.name for s in sources.sources(root, ["csrc/*.sycl"])] == ["csrc/a.sycl"]
-    with pytest.raises(ToolError, match="none of 5 sources matches"):
+    with pytest.raises(ToolError, match="none of 6 sources matches"):
         sources.sources(root, ["*.cu"])
 
 

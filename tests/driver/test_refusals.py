@@ -195,7 +195,7 @@ def test_an_ocloc_that_breaks_off_once(
     (machine,) = offline.compile_all([spirv_of_no_kernel], ["bmg"], [], 2, voice)
     assert machine.code == b"code\n"
     assert said == [
-        "icpx: note: ocloc ended with signal 6 for kernel _ZTS6kernel, and is run once more\nstd::future_error"
+        "icpx: note: ocloc ended with signal 6 for bmg, kernel _ZTS6kernel, and is run once more\nstd::future_error"
     ]
 
 

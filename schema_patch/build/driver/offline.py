@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache as once
@@ -125,26 +125,37 @@ def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequ
         return kept
     kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
-        Path(work, "image.spv").write_bytes(image.spirv)
-        asked = ["-options", " ".join(words)] if words else []
-        argv = [compiler.path, "compile", "-spirv_input", "-file", "image.spv", "-device", ",".join(devices),
-                "-output_no_suffix", "-output", "machine", *asked]  # fmt: skip
-        done = processes.run(argv, work)
-        if processes.crashed(done.code) and not NO_MEMORY.search(done.said):
-            # Seen once in thousands of modules (std::future_error), and not a second time on the same module.
-            how = f"{processes.ending(done.code)} for kernel {kernels}, and is run once more"
-            voice.say(f"icpx: note: ocloc {how}\n{done.said.strip()}")
-            done = processes.run(argv, work)
-        results = [path for path in Path(work).glob("machine*") if path.suffix in ("", ".bin", ".ar")]
-        if done.code or len(results) != 1:
-            why = processes.ending(done.code) if done.code else "left no machine code"
-            if done.code > 0 and NO_MEMORY.search(done.said):
-                why += ", which may be for want of memory (MAX_JOBS sets how many run at once),"
-            raise ToolError(f"ocloc {why} for {','.join(devices)}, kernel {kernels}\n{done.said.strip()}")
-        code = results[0].read_bytes()
+        code = run(compiler, image.spirv, devices, words, work, what=f", kernel {kernels}", say=voice.say)
     machine = Machine(code)
     cache.store("machine", key, machine)
     return machine
+
+
+def run(
+    compiler: Compiler, spirv: bytes, devices: Sequence[str], options: Sequence[str], work: str,
+    what: str = "", say: Callable[[str], None] = lambda _: None, before: Sequence[str] = (),
+) -> bytes:  # fmt: skip
+    """Machine code of one module. Raises ToolError with what ocloc says, for `what`; one that breaks off is run again.
+
+    `work`: an empty folder. `before`: words before the command, such as of `env`.
+    """
+    Path(work, "image.spv").write_bytes(spirv)
+    asked = ["-options", " ".join(options)] if options else []
+    argv = [*before, compiler.path, "compile", "-spirv_input", "-file", "image.spv", "-device", ",".join(devices),
+            "-output_no_suffix", "-output", "machine", *asked]  # fmt: skip
+    done = processes.run(argv, work)
+    if processes.crashed(done.code) and not NO_MEMORY.search(done.said):
+        # Seen once in thousands of modules (std::future_error), and not a second time on the same module.
+        how = f"{processes.ending(done.code)} for {','.join(devices)}{what}, and is run once more"
+        say(f"icpx: note: ocloc {how}\n{done.said.strip()}")
+        done = processes.run(argv, work)
+    results = [path for path in Path(work).glob("machine*") if path.suffix in ("", ".bin", ".ar")]
+    if done.code or len(results) != 1:
+        why = processes.ending(done.code) if done.code else "left no machine code"
+        if done.code > 0 and NO_MEMORY.search(done.said):
+            why += ", which may be for want of memory (MAX_JOBS sets how many run at once),"
+        raise ToolError(f"ocloc {why} for {','.join(devices)}{what}\n{done.said.strip()}", compiler.path)
+    return results[0].read_bytes()
 
 
 def _spills(code: bytes) -> dict[str, int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from schema_patch.model import ToolError
 
 from . import absent, lacks, libraries
-from .sources import Source, include_folders, sources, uses_torch
+from .sources import Source, include_folders, read_with_headers, sources, sub_groups, uses_torch
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = "libesimd_host.so"
@@ -82,11 +82,12 @@ def build(plan: HostBuild) -> Built:
     for tool in (plan.compiler, "ninja", "nm"):
         if not _tool(tool):
             raise ToolError(f"{tool} is needed and not on the path")
-    failed = {source.name: words for source in files if (words := _not_for_the_host(source))}
-    whole = len(files)
-    files = tuple(source for source in files if source.name not in failed)
+    folders = (*plan.include, *include_folders(plan.tree, [source.path for source in files]))
+    texts = {source: read_with_headers(source.path, folders) for source in files}
+    failed = {source.name: words for source, text in texts.items() if (words := _not_for_the_host(text))}
     (plan.out / libraries.FOLDER).mkdir(parents=True, exist_ok=True)
-    script, objects = _script(plan, files)
+    fit = {source: text for source, text in texts.items() if source.name not in failed}
+    script, objects = _script(plan, fit, folders)
     uncompiled = _ninja(plan, script, [f"{libraries.FOLDER}/{RUNTIME}", *objects.values()])
     if any(name not in objects.values() for name in uncompiled):
         raise ToolError("the runtime of the host build did not compile:\n" + "\n".join(uncompiled.values()))
@@ -110,7 +111,7 @@ def build(plan: HostBuild) -> Built:
         failed,
         linked.lost,
         len(made),
-        whole,
+        len(files),
         tuple(source.name for source in made if source not in used),
         notes,
     )
@@ -158,28 +159,30 @@ def _stand_in(plan: HostBuild, library: Path, names: dict[str, str]) -> tuple[st
     return made, f"build {_escaped(made)}: runtime {_escaped(text)}"
 
 
-def _not_for_the_host(source: Source) -> str:
-    if len(source.sub_groups) > 1:
-        widths = " and ".join(map(str, source.sub_groups))
-        return f"asks for sub-groups of {widths}: on the host a source has one width"
-    if source.sub_groups and source.sub_groups[0] not in SUB_GROUPS:
-        return f"asks for sub-groups of {source.sub_groups[0]}: on the host they have {', '.join(map(str, SUB_GROUPS))}"
+def _not_for_the_host(text: str) -> str:
+    widths, unknown = sub_groups(text)
+    if unknown:
+        return f"asks for sub-groups of {unknown[0]}: how many work-items that are stands in no header of the tree"
+    if len(widths) > 1:
+        return f"asks for sub-groups of {' and '.join(map(str, widths))}: on the host a source has one width"
+    if widths and widths[0] not in SUB_GROUPS:
+        return f"asks for sub-groups of {widths[0]}: on the host they have {', '.join(map(str, SUB_GROUPS))}"
     return ""
 
 
-def _script(plan: HostBuild, files: Sequence[Source]) -> tuple[list[str], dict[Source, str]]:
-    """The build file up to the objects, and these by source."""
+def _script(
+    plan: HostBuild, files: Mapping[Source, str], folders: Sequence[Path]
+) -> tuple[list[str], dict[Source, str]]:
+    """The build file up to the objects, and these by source. `files`: each source's text with that of its headers."""
     prelude = plan.out / "prelude.hpp"
     if not prelude.exists():
         prelude.write_text("#include <esimd_host/prelude.hpp>\n")
-    folders = include_folders(plan.tree, [source.path for source in files])
-    with_torch = {source for source in files if uses_torch(source.path, folders)}
-    once = len(with_torch) >= MANY
+    once = sum(map(uses_torch, files.values())) >= MANY
     if not once:  # one of an earlier build would be used, however old
         (plan.out / "prelude.hpp.gch").unlink(missing_ok=True)
     objects = {source: f"{source.name}.o" for source in files}
     script = [*_rules(plan, folders), *(["build prelude.hpp.gch: prelude prelude.hpp"] if once else [])]
-    script += [_compile(source, name, source in with_torch, once) for source, name in objects.items()]
+    script += [_compile(source, objects[source], text, once) for source, text in files.items()]
     return script, objects
 
 
@@ -205,7 +208,7 @@ def _variables(plan: HostBuild, folders: Sequence[Path]) -> dict[str, list[str]]
     common = ["-std=c++20", "-O2", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-w"]
     common += ["-g1"] if plan.sanitize else []
     common += [f"-D_GLIBCXX_USE_CXX11_ABI={int(compiled_with_cxx11_abi())}"]
-    includes = [f"-I{folder}" for folder in (*plan.include, *folders)]
+    includes = [f"-I{folder}" for folder in folders]
     includes += [
         f"-isystem{folder}" for folder in (HERE / "include", *torch_includes, sysconfig.get_paths()["include"])
     ]
@@ -255,12 +258,13 @@ def _escaped(path: str | Path) -> str:
     return re.sub(r"([$ :])", r"$\1", str(path))
 
 
-def _compile(source: Source, name: str, with_torch: bool, once: bool) -> str:
+def _compile(source: Source, name: str, text: str, once: bool) -> str:
     extra = f"-DTORCH_EXTENSION_NAME={source.extension}"
     if source.pybind:
         extra += " -DESIMD_HOST_PYBIND"
-    if source.sub_groups:
-        extra += f" -DESIMD_HOST_SUB_GROUP={source.sub_groups[0]}"
+    for width in sub_groups(text)[0]:
+        extra += f" -DESIMD_HOST_SUB_GROUP={width}"
+    with_torch = uses_torch(text)
     if with_torch:
         extra += " -include prelude.hpp"
     after = " | prelude.hpp.gch" if with_torch and once else ""

@@ -38,8 +38,9 @@ FILES = {
     "csrc/good.sycl": "#include <torch/all.h>\nat::Tensor one(at::Tensor x) { return x + 1; }\n"
     'TORCH_LIBRARY(goodns, m) { m.def("one(Tensor x) -> Tensor", &one); }\n',
     # Of one width each; both are one library. And one of two widths.
-    "csrc/wide.sycl": "#include <sycl/sycl.hpp>\n#include <torch/library.h>\nint narrow();\n"
-    "[[sycl::reqd_sub_group_size(32)]] int wide() { return sycl::kSubGroupSize; }\n"
+    "include/width.h": "static constexpr int WARP = 32;\nconstexpr unsigned kWidth = WARP;\n",
+    "csrc/wide.sycl": '#include <sycl/sycl.hpp>\n#include <torch/library.h>\n#include "width.h"\nint narrow();\n'
+    "[[sycl::reqd_sub_group_size(kWidth)]] int wide() { return sycl::kSubGroupSize; }\n"
     'TORCH_LIBRARY(widths, m) { m.def("both() -> int", []() -> int64_t { return 100 * wide() + narrow(); }); }\n',
     "csrc/narrow.sycl": "#include <sycl/sycl.hpp>\nint narrow() { return sycl::kSubGroupSize; }\n",
     "csrc/mixed.sycl": "// sub_group_size(16) sub_group_size(32)\n",

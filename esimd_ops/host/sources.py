@@ -28,6 +28,7 @@ _DEFINITION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAN
 _MODULE = re.compile(rf"{_START}(?:PYBIND11_MODULE|REGISTER_EXTENSION){_NAME}", re.M)
 _PYBIND = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11\b|\bpy::")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+_INCLUDE_ANY = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 _TORCH = re.compile(r"^\s*#\s*include\s*[<\"](?:ATen|c10|torch)/", re.M)
 _KERNELS = re.compile(r"\bsycl::|\b(?:at|torch|c10)::|SYCL_EXTERNAL|SYCL_ESIMD")
 _SUB_GROUP = re.compile(r"\b(?:\w*reqd_)?sub_group_size\s*(?:\(|<)\s*([\w:]+)\s*[)>]")
@@ -124,7 +125,7 @@ def read_with_headers(path: Path, folders: Sequence[Path]) -> str:
         one = pending.pop()
         text = one.read_text("utf-8", "replace")
         texts.append(text)
-        for name in _INCLUDE.findall(text):
+        for name in _INCLUDE_ANY.findall(text):
             found = next((f / name for f in (one.parent, *folders) if (f / name).is_file()), None)
             if found and found not in known:
                 known.add(found)

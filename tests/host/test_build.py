@@ -85,6 +85,14 @@ def test_widths_of_sub_groups(text: str, widths: list[int], unknown: list[str]) 
     assert sources.sub_groups(text) == (widths, unknown)
 
 
+def test_widths_are_those_of_the_headers_too(tmp_path: Path) -> None:
+    headers = {"include/k.h": "[[sycl::reqd_sub_group_size(W)]]", "include/w.h": "constexpr int W = 8;"}
+    for include in ('#include "k.h"', "#include <k.h>"):
+        root = tree(tmp_path, {**headers, "csrc/a.cpp": f'{include}\n#include "w.h"\nsycl::queue q;'})
+        text = sources.read_with_headers(root / "csrc/a.cpp", [root / "include"])
+        assert sources.sub_groups(text) == ([8], [])
+
+
 def compile_text(tmp_path: Path, text: str) -> str:
     """What the compiler says to a kernel's text; empty where it compiles."""
     source = tmp_path / "kernel.cpp"

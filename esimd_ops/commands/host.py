@@ -46,7 +46,8 @@ def host_build(
 ) -> int:
     """Compile the .sycl and registration files of a torch extension with ESIMD kernels for the CPU, as they stand.
 
-    Exit code 1 where some sources did not compile; the libraries of the others are made.
+    Exit code 1 where some sources did not compile; the libraries of the others are made, and what they need of these
+    throws when it is called.
     """
     from esimd_ops.host import build
 
@@ -68,7 +69,7 @@ def host_build(
         step(f"building {tree}")
         built = build.build(plan)
     _tell(built, tree, out)
-    return 1 if built.failed else 0
+    return 1 if built.failed or built.lost else 0
 
 
 def _tell(built: Built, tree: Path, out: Path) -> None:
@@ -83,6 +84,9 @@ def _tell(built: Built, tree: Path, out: Path) -> None:
             f"{built.compiled} of {built.of} sources compiled; all that was said of the others: {out / SAID}",
             err=True,
         )
+    for name, functions in built.lost.items():
+        first = "; ".join(functions[:3]) + (f" and {len(functions) - 3} more" if len(functions) > 3 else "")
+        click.echo(f"{name}: no source that compiled defines {first}: called, they throw", err=True)
     for name in built.left_out:
         click.echo(f"{name}: left out: nothing that registers operators needs it", err=True)
     for note in built.notes:

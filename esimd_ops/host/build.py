@@ -17,8 +17,8 @@ from pathlib import Path
 
 from schema_patch.model import ToolError
 
-from . import lacks, libraries
-from .sources import Source, include_folders, sources, uses_torch
+from . import absent, lacks, libraries
+from .sources import Source, include_folders, read_with_headers, sources, sub_groups, uses_torch
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = "libesimd_host.so"
@@ -57,12 +57,16 @@ class HostBuild:
 
 @dataclass(frozen=True)
 class Built:
-    """What came of it: libraries, namespaces and modules that load; what failed and why; what was left out; clashes."""
+    """What came of it: libraries, namespaces and modules that load; what failed and why; what was left out; clashes.
+
+    lost    by library, its functions that throw: no source that compiled defines them
+    """
 
     libraries: tuple[Path, ...]
     namespaces: tuple[str, ...]
     modules: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)  # what each lacks, in a line
+    lost: dict[str, tuple[str, ...]] = field(default_factory=dict)
     compiled: int = 0
     of: int = 0
     left_out: tuple[str, ...] = ()
@@ -78,66 +82,107 @@ def build(plan: HostBuild) -> Built:
     for tool in (plan.compiler, "ninja", "nm"):
         if not _tool(tool):
             raise ToolError(f"{tool} is needed and not on the path")
-    failed = {source.name: words for source in files if (words := _not_for_the_host(source))}
-    whole = len(files)
-    files = tuple(source for source in files if source.name not in failed)
+    folders = (*plan.include, *include_folders(plan.tree, [source.path for source in files]))
+    texts = {source: read_with_headers(source.path, folders) for source in files}
+    failed = {source.name: words for source, text in texts.items() if (words := _not_for_the_host(text))}
     (plan.out / libraries.FOLDER).mkdir(parents=True, exist_ok=True)
-    script, objects = _script(plan, files)
+    fit = {source: text for source, text in texts.items() if source.name not in failed}
+    script, objects = _script(plan, fit, folders)
     uncompiled = _ninja(plan, script, [f"{libraries.FOLDER}/{RUNTIME}", *objects.values()])
     if any(name not in objects.values() for name in uncompiled):
         raise ToolError("the runtime of the host build did not compile:\n" + "\n".join(uncompiled.values()))
     made = {source: plan.out / name for source, name in objects.items() if name not in uncompiled}
     named = libraries.names(libraries.groups(made))
     targets = {f"{libraries.FOLDER}/{library}": group for library, group in named.items()}
-    script += [_link(target, group, objects) for target, group in targets.items()]
-    unlinked = _ninja(plan, script, targets)
-    linked = {plan.out / target: group for target, group in targets.items() if target not in unlinked}
-    # A sanitizer's runtime has to be loaded before Python's.
-    refused = {} if plan.sanitize else libraries.what_does_not_load(linked)
-    lacking = bool(refused)
+    linked = _linked(plan, script, objects, targets)
+    lacking = bool(linked.refused or linked.lost)
     missed = {s.name: uncompiled[n] for s, n in objects.items() if n in uncompiled and (lacking or not s.helper)}
-    missed |= {Path(target).name: words for target, words in unlinked.items()}
+    missed |= {Path(target).name: words for target, words in linked.failed.items()}
     (plan.out / SAID).write_text("".join(f"{name}\n{words}\n\n" for name, words in missed.items()))
     failed |= {name: lacks.line(words, plan.tree) for name, words in missed.items()}
-    failed |= {path.name: words for path, words in refused.items()}
-    good = {path.name: group for path, group in linked.items() if path not in refused}
+    failed |= {path.name: words for path, words in linked.refused.items()}
+    good = {path.name: group for path, group in linked.loaded.items()}
     spaces, modules, notes = libraries.write_loaders(plan.out, good)
     used = {source for group in named.values() for source in group}
-    left = tuple(source.name for source in made if source not in used)
     return Built(
-        tuple(plan.out / libraries.FOLDER / name for name in good),
+        tuple(linked.loaded),
         spaces,
         modules,
         failed,
+        linked.lost,
         len(made),
-        whole,
-        left,
+        len(files),
+        tuple(source.name for source in made if source not in used),
         notes,
     )
 
 
-def _not_for_the_host(source: Source) -> str:
-    if len(source.sub_groups) > 1:
-        widths = " and ".join(map(str, source.sub_groups))
-        return f"asks for sub-groups of {widths}: on the host a source has one width"
-    if source.sub_groups and source.sub_groups[0] not in SUB_GROUPS:
-        return f"asks for sub-groups of {source.sub_groups[0]}: on the host they have {', '.join(map(str, SUB_GROUPS))}"
+@dataclass(frozen=True)
+class _Linked:
+    """Libraries that load, those that do not and why, what the linker said of others, and what is stood in for."""
+
+    loaded: dict[Path, list[Source]]
+    refused: dict[Path, str]
+    failed: dict[str, str]
+    lost: dict[str, tuple[str, ...]]
+
+
+def _linked(
+    plan: HostBuild, script: Sequence[str], objects: Mapping[Source, str], targets: Mapping[str, list[Source]]
+) -> _Linked:
+    """Links and loads each library; one that lacks functions once more, with functions that throw."""
+    links = {target: _link(target, [objects[source] for source in group], group) for target, group in targets.items()}
+    failed = _ninja(plan, [*script, *links.values()], targets)
+    made = {plan.out / target: group for target, group in targets.items() if target not in failed}
+    # A sanitizer's runtime has to be loaded before Python's.
+    refused = {} if plan.sanitize else libraries.what_does_not_load(made)
+    lost = {path: names for path in refused if (names := absent.functions(path))}
+    if lost:
+        again = {f"{libraries.FOLDER}/{path.name}": _stand_in(plan, path, names) for path, names in lost.items()}
+        for target, (stand_in, compiled) in again.items():
+            parts = [*(objects[source] for source in targets[target]), stand_in]
+            links[target] = f"{compiled}\n{_link(target, parts, targets[target])}"
+        failed |= _ninja(plan, [*script, *links.values()], again)
+        made = {plan.out / target: group for target, group in targets.items() if target not in failed}
+        kept = {path: words for path, words in refused.items() if path not in lost}
+        refused = kept | libraries.what_does_not_load({path: made[path] for path in lost if path in made})
+    loaded = {path: group for path, group in made.items() if path not in refused}
+    return _Linked(loaded, refused, failed, {p.name: tuple(lost[p].values()) for p in loaded if p in lost})
+
+
+def _stand_in(plan: HostBuild, library: Path, names: dict[str, str]) -> tuple[str, str]:
+    """An object with functions that throw, and the lines of the build file that make it."""
+    text = plan.out / "absent" / f"{library.stem}.cpp"
+    text.parent.mkdir(exist_ok=True)
+    text.write_text(absent.source(names))
+    made = f"absent/{library.stem}.o"
+    return made, f"build {_escaped(made)}: runtime {_escaped(text)}"
+
+
+def _not_for_the_host(text: str) -> str:
+    widths, unknown = sub_groups(text)
+    if unknown:
+        return f"asks for sub-groups of {unknown[0]}: how many work-items that are stands in no header of the tree"
+    if len(widths) > 1:
+        return f"asks for sub-groups of {' and '.join(map(str, widths))}: on the host a source has one width"
+    if widths and widths[0] not in SUB_GROUPS:
+        return f"asks for sub-groups of {widths[0]}: on the host they have {', '.join(map(str, SUB_GROUPS))}"
     return ""
 
 
-def _script(plan: HostBuild, files: Sequence[Source]) -> tuple[list[str], dict[Source, str]]:
-    """The build file up to the objects, and these by source."""
+def _script(
+    plan: HostBuild, files: Mapping[Source, str], folders: Sequence[Path]
+) -> tuple[list[str], dict[Source, str]]:
+    """The build file up to the objects, and these by source. `files`: each source's text with that of its headers."""
     prelude = plan.out / "prelude.hpp"
     if not prelude.exists():
         prelude.write_text("#include <esimd_host/prelude.hpp>\n")
-    folders = include_folders(plan.tree, [source.path for source in files])
-    with_torch = {source for source in files if uses_torch(source.path, folders)}
-    once = len(with_torch) >= MANY
+    once = sum(map(uses_torch, files.values())) >= MANY
     if not once:  # one of an earlier build would be used, however old
         (plan.out / "prelude.hpp.gch").unlink(missing_ok=True)
     objects = {source: f"{source.name}.o" for source in files}
     script = [*_rules(plan, folders), *(["build prelude.hpp.gch: prelude prelude.hpp"] if once else [])]
-    script += [_compile(source, name, source in with_torch, once) for source, name in objects.items()]
+    script += [_compile(source, objects[source], text, once) for source, text in files.items()]
     return script, objects
 
 
@@ -163,7 +208,7 @@ def _variables(plan: HostBuild, folders: Sequence[Path]) -> dict[str, list[str]]
     common = ["-std=c++20", "-O2", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-w"]
     common += ["-g1"] if plan.sanitize else []
     common += [f"-D_GLIBCXX_USE_CXX11_ABI={int(compiled_with_cxx11_abi())}"]
-    includes = [f"-I{folder}" for folder in (*plan.include, *folders)]
+    includes = [f"-I{folder}" for folder in folders]
     includes += [
         f"-isystem{folder}" for folder in (HERE / "include", *torch_includes, sysconfig.get_paths()["include"])
     ]
@@ -213,22 +258,23 @@ def _escaped(path: str | Path) -> str:
     return re.sub(r"([$ :])", r"$\1", str(path))
 
 
-def _compile(source: Source, name: str, with_torch: bool, once: bool) -> str:
+def _compile(source: Source, name: str, text: str, once: bool) -> str:
     extra = f"-DTORCH_EXTENSION_NAME={source.extension}"
     if source.pybind:
         extra += " -DESIMD_HOST_PYBIND"
-    if source.sub_groups:
-        extra += f" -DESIMD_HOST_SUB_GROUP={source.sub_groups[0]}"
+    for width in sub_groups(text)[0]:
+        extra += f" -DESIMD_HOST_SUB_GROUP={width}"
+    with_torch = uses_torch(text)
     if with_torch:
         extra += " -include prelude.hpp"
     after = " | prelude.hpp.gch" if with_torch and once else ""
     return f"build {_escaped(name)}: compile {_escaped(source.path)}{after}\n  extra = {extra}"
 
 
-def _link(target: str, group: Iterable[Source], objects: Mapping[Source, str]) -> str:
-    parts = " ".join(_escaped(objects[source]) for source in group)
+def _link(target: str, parts: Iterable[str], group: Iterable[Source]) -> str:
     extra = "-ltorch_python" if any(source.pybind for source in group) else ""
-    return f"build {_escaped(target)}: link {parts} | {libraries.FOLDER}/{RUNTIME}\n  extra = {extra}"
+    inputs = " ".join(map(_escaped, parts))
+    return f"build {_escaped(target)}: link {inputs} | {libraries.FOLDER}/{RUNTIME}\n  extra = {extra}"
 
 
 def _ninja(plan: HostBuild, script: Iterable[str], targets: Iterable[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from . import absent
 from .sources import Source
 
 FOLDER = "libraries"  # beside the files that load them: a namespace may be called like its library
@@ -149,8 +150,7 @@ def _readable(words: str) -> str:
     missing = re.search(r"undefined symbol: (\S+)", words)
     if not missing:
         return words.splitlines()[0]
-    done = subprocess.run(["c++filt", missing[1]], capture_output=True, text=True, check=False)
-    return f"it needs {done.stdout.strip() or missing[1]}, which no source that compiled defines"
+    return f"it needs {absent.spelling(missing[1])}, which no source that compiled defines"
 
 
 def write_loaders(

@@ -22,16 +22,17 @@ NO_KERNELS = {"build", "dist", "tests", "test"}  # what earlier builds left, and
 EXTENSION = "TORCH_EXTENSION_NAME"  # the build's name for a module: here its file's
 
 _START = r"^[ \t]*"
-_REGISTRATION = re.compile(
-    rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL|_EXPAND|_IMPL_EXPAND)?\s*\(\s*(\w+)", re.M
-)
-_DEFINITION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?\s*\(\s*(\w+)", re.M)
-_MODULE = re.compile(rf"{_START}(?:PYBIND11_MODULE|REGISTER_EXTENSION)\s*\(\s*(\w+)", re.M)
+_NAME = r"\s*\(\s*(\w+(?:\s*\([^()]*\))?)"  # a word, or a macro that joins several to one
+_REGISTRATION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL|_EXPAND|_IMPL_EXPAND)?{_NAME}", re.M)
+_DEFINITION = re.compile(rf"{_START}(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?{_NAME}", re.M)
+_MODULE = re.compile(rf"{_START}(?:PYBIND11_MODULE|REGISTER_EXTENSION){_NAME}", re.M)
 _PYBIND = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11\b|\bpy::")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+_INCLUDE_ANY = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 _TORCH = re.compile(r"^\s*#\s*include\s*[<\"](?:ATen|c10|torch)/", re.M)
 _KERNELS = re.compile(r"\bsycl::|\b(?:at|torch|c10)::|SYCL_EXTERNAL|SYCL_ESIMD")
-_SUB_GROUP = re.compile(r"(?:reqd_)?sub_group_size\s*(?:\(|<)\s*(\d+)")
+_SUB_GROUP = re.compile(r"\b(?:\w*reqd_)?sub_group_size\s*(?:\(|<)\s*([\w:]+)\s*[)>]")
+_CONSTANT = r"(?:\b(?:constexpr|const|enum)\b[\w\s:<>]*\b{0}\s*=|#\s*define\s+{0}\b|\b\w+\s+{0}\s*=)\s*\(?\s*([\w:]+)"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,6 @@ class Source:
     defines: tuple[str, ...]
     modules: tuple[str, ...]
     pybind: bool
-    sub_groups: tuple[int, ...]
     helper: bool
 
     @property
@@ -67,8 +67,8 @@ def _read(path: Path, root: Path, alone: bool) -> Source:
     extension = path.stem if alone else "_".join(inner.parts)
 
     def names(pattern: re.Pattern[str]) -> tuple[str, ...]:
-        found = (extension if name == EXTENSION else name for name in pattern.findall(text))
-        return tuple(dict.fromkeys(found))
+        found = ("".join(re.findall(r"\w+", name.partition("(")[2] or name)) for name in pattern.findall(text))
+        return tuple(dict.fromkeys(name.replace(EXTENSION, extension) for name in found))
 
     return Source(
         path=path,
@@ -78,7 +78,6 @@ def _read(path: Path, root: Path, alone: bool) -> Source:
         defines=names(_DEFINITION),
         modules=names(_MODULE),
         pybind=bool(_PYBIND.search(text)),
-        sub_groups=tuple(sorted({int(width) for width in _SUB_GROUP.findall(text)})),
         helper=path.suffix != ".sycl" and not any(p.search(text) for p in (_KERNELS, _TORCH, _REGISTRATION, _MODULE)),
     )
 
@@ -119,17 +118,36 @@ def include_folders(tree: Path, files: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(folders)
 
 
-def uses_torch(path: Path, folders: Sequence[Path]) -> bool:
-    """The source or a header of the tree that it includes asks for torch's headers."""
-    pending, known = [path], {path}
+def read_with_headers(path: Path, folders: Sequence[Path]) -> str:
+    """A source and the headers of the tree that it includes, one after the other."""
+    pending, known, texts = [path], {path}, []
     while pending:
         one = pending.pop()
         text = one.read_text("utf-8", "replace")
-        if _TORCH.search(text):
-            return True
-        for name in _INCLUDE.findall(text):
+        texts.append(text)
+        for name in _INCLUDE_ANY.findall(text):
             found = next((f / name for f in (one.parent, *folders) if (f / name).is_file()), None)
             if found and found not in known:
                 known.add(found)
                 pending.append(found)
-    return False
+    return "\n".join(texts)
+
+
+def uses_torch(text: str) -> bool:
+    return bool(_TORCH.search(text))
+
+
+def sub_groups(text: str) -> tuple[list[int], list[str]]:
+    """The widths of sub-groups that kernels ask for, and the names of those whose number is not in the text."""
+    widths, unknown, pending, known = set[int](), set[str](), _SUB_GROUP.findall(text), set[str]()
+    while pending:
+        word = pending.pop()
+        name = word.rpartition(":")[2]
+        if name.isdecimal():
+            widths.add(int(name))
+        elif name not in known:
+            known.add(name)
+            found = [value.rstrip("uUlL") for value in re.findall(_CONSTANT.format(name), text)]
+            pending += found
+            unknown |= set() if found else {word}
+    return sorted(widths), sorted(unknown)

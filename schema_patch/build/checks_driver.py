@@ -8,9 +8,9 @@ from schema_patch.installed import policy
 from schema_patch.model import Severity
 
 from .diagnosis import Line, toolchain
+from .driver import hostside, runtime
 from .toolchain import Facts, major
 
-CLANG = "apt-get install clang-19"
 OCLOC = "make ocloc   # or install intel-ocloc of a distribution that knows the device"
 
 
@@ -20,8 +20,8 @@ def front_end(facts: Facts, purpose: str) -> Iterator[Line]:
         return
     driver, python = facts.driver, facts.interpreter.executable
     needed = next((major(path) for path in facts.torch.sycl), "") if facts.torch else ""
-    release = {"9": "2026.*"}.get(needed, f"{toolchain().compiler}.*")
-    fix = f"{python} -m pip install 'intel-sycl-rt=={release}'"
+    release = runtime.RELEASES["9"] if needed == "9" else f"{toolchain().compiler}.*"
+    fix = f"{python} -m pip install '{runtime.PACKAGE}=={release}'"
     if driver is None or not driver.front_end:
         why = "SYCL sources are compiled by the front end that is part of the runtime"
         yield Line("front-end", Severity.ERROR, "no libsycl-jit.so in this Python", why, fix)
@@ -39,7 +39,7 @@ def host_compiler(facts: Facts, purpose: str) -> Iterator[Line]:
     """clang, for the host side of SYCL sources."""
     found = f"clang++ {facts.driver.clang}" if facts.driver and facts.driver.clang else ""
     why = "g++ cannot name the kernels of unnamed lambdas, nor read Intel's ESIMD headers"
-    yield from _part(facts, purpose, "clang", "clang", found, why, CLANG)
+    yield from _part(facts, purpose, "clang", "clang", found, why, hostside.RECIPE)
 
 
 def offline(facts: Facts, purpose: str) -> Iterator[Line]:

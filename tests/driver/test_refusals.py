@@ -15,6 +15,7 @@ from schema_patch.model import ToolError
 from .conftest import run
 from .pieces import SAYS, image, kernel, payload, program
 
+SILENT = processes.Voice(say=lambda text: None, step=lambda done, total: None)
 PLAIN = "int twice(int x) { return 2 * x; }\n"
 
 
@@ -180,8 +181,34 @@ def test_an_ocloc_that_fails(
 ) -> None:
     ocloc(monkeypatch, tmp_path, compile=script)
     with pytest.raises(ToolError, match=words) as caught:
-        offline.compile_all([spirv_of_no_kernel], ["bmg"], [], 2, lambda done, total: None)
+        offline.compile_all([spirv_of_no_kernel], ["bmg"], [], 2, SILENT)
     assert "_ZTS6kernel" in str(caught.value)
+
+
+def test_an_ocloc_that_breaks_off_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.Image
+) -> None:
+    once = f"test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; echo std::future_error; kill -ABRT $$; }}"
+    ocloc(monkeypatch, tmp_path, compile=f"{once}; echo code > machine; exit 0")
+    said: list[str] = []
+    voice = processes.Voice(said.append, SILENT.step)
+    (machine,) = offline.compile_all([spirv_of_no_kernel], ["bmg"], [], 2, voice)
+    assert machine.code == b"code\n"
+    assert said == [
+        "icpx: note: ocloc ended with signal 6 for bmg, kernel _ZTS6kernel, and is run once more\nstd::future_error"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "runs"), [("kill -SEGV $$", 2), ("exit 139", 2), ("kill -9 $$", 1), ("exit 245", 1)]
+)
+def test_which_ends_of_ocloc_are_tried_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.Image, script: str, runs: int
+) -> None:
+    ocloc(monkeypatch, tmp_path, compile=f"echo >> {tmp_path}/runs; {script}")
+    with pytest.raises(ToolError, match="_ZTS6kernel"):
+        offline.compile_all([spirv_of_no_kernel], ["bmg"], [], 2, SILENT)
+    assert (tmp_path / "runs").read_text() == "\n" * runs
 
 
 @pytest.mark.parametrize("kilobytes", [70_000, 110_000])
@@ -193,7 +220,7 @@ def test_an_ocloc_without_memory(
     (payload,) = objects.payloads(str(kernels / "kernels.o"))
     ocloc(monkeypatch, tmp_path, compile=f'shift; ulimit -v {kilobytes}; exec {real} compile "$@"')
     with pytest.raises(ToolError, match=r"may be for want of memory \(MAX_JOBS .*\), for bmg, kernel _ZTS"):
-        offline.compile_all(payload.images[:1], ["bmg"], [], 1, lambda done, total: None)
+        offline.compile_all(payload.images[:1], ["bmg"], [], 1, SILENT)
 
 
 def test_options_follow_the_image() -> None:

@@ -44,8 +44,11 @@ def test_kernels_and_registrations_are_sources(tmp_path: Path) -> None:
     (root / "csrc" / "deep" / "bind.cpp").write_text("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}")
     both = [s.modules for s in sources.sources(root) if s.modules]
     assert both == [("csrc_bind",), ("csrc_deep_bind",)]
+    joined = "TORCH_LIBRARY_EXPAND(\n    CONCAT(TORCH_EXTENSION_NAME, _cache), m) {}\n"
+    (root / "csrc" / "joined.cpp").write_text(joined)
+    assert [s.defines for s in sources.sources(root) if s.name == "csrc/joined.cpp"] == [("joined_cache",)]
     assert [s.name for s in sources.sources(root, ["csrc/*.sycl"])] == ["csrc/a.sycl"]
-    with pytest.raises(ToolError, match="none of 5 sources matches"):
+    with pytest.raises(ToolError, match="none of 6 sources matches"):
         sources.sources(root, ["*.cu"])
 
 
@@ -61,6 +64,33 @@ def test_headers_are_found_where_they_lie(tmp_path: Path) -> None:
     )
     folders = sources.include_folders(root, [source.path for source in sources.sources(root)])
     assert folders == (root / "include", root / "csrc" / "deep")
+
+
+@pytest.mark.parametrize(
+    ("text", "widths", "unknown"),
+    [
+        ("[[sycl::reqd_sub_group_size(32)]]", [32], []),
+        ("#define WARP_SIZE 32\n[[intel::reqd_sub_group_size( WARP_SIZE )]]", [32], []),
+        ("static constexpr int32_t WARP_SIZE = 32u;\n[[sycl::reqd_sub_group_size(WARP_SIZE)]]", [32], []),
+        ("constexpr int A = 8;\nstatic constexpr auto B = A;\nproperties{sub_group_size<B>}", [8], []),
+        ("template <int Width = 16> struct K { [[sycl::reqd_sub_group_size(Width)]] void f(); };", [16], []),
+        ("struct A { static const int S = 16; };\nstruct B { static const int S = 32; };\n"
+         "[[sycl::reqd_sub_group_size(S)]]", [16, 32], []),
+        ("template <int N> struct K { [[sycl::reqd_sub_group_size(N)]] void f(); };", [], ["N"]),
+        ("sub_group_size<cute::intel::sg_size>", [], ["cute::intel::sg_size"]),
+        ("int n = device.get_info<max_sub_group_size>(); int m = get_sub_group_size(4); get_sub_group_size();", [], []),
+    ],
+)  # fmt: skip
+def test_widths_of_sub_groups(text: str, widths: list[int], unknown: list[str]) -> None:
+    assert sources.sub_groups(text) == (widths, unknown)
+
+
+def test_widths_are_those_of_the_headers_too(tmp_path: Path) -> None:
+    headers = {"include/k.h": "[[sycl::reqd_sub_group_size(W)]]", "include/w.h": "constexpr int W = 8;"}
+    for include in ('#include "k.h"', "#include <k.h>"):
+        root = tree(tmp_path, {**headers, "csrc/a.cpp": f'{include}\n#include "w.h"\nsycl::queue q;'})
+        text = sources.read_with_headers(root / "csrc/a.cpp", [root / "include"])
+        assert sources.sub_groups(text) == ([8], [])
 
 
 def compile_text(tmp_path: Path, text: str) -> str:
@@ -93,6 +123,7 @@ def compile_text(tmp_path: Path, text: str) -> str:
         ("xmx::dpas<8, 8, float>(simd<float, 128>(0), simd<sycl::half, 128>(1), simd<sycl::half, 128>(1));", "dpas"),
         ("reduce<float>(v, std::minus<>());", "std::plus<> or std::multiplies<>"),
         ("item.get_sub_group().shuffle_down(1, 1);", "shuffle_down"),
+        ("sycl::buffer<float, 1> made(sycl::range<1>(4));", "buffer"),
         ("v = exp(v, saturation_on);", "exp does not saturate"),
         ("simd<long double*, 4> w;", "no element type"),
     ],

@@ -29,29 +29,35 @@ FILES = {
     'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("thrice", &thrice); }\n',
     # Registers what a source that does not compile would define.
     "csrc/bad.cc": "#include <torch/all.h>\nat::Tensor lost(at::Tensor x);\n"
-    'TORCH_LIBRARY(badns, m) { m.def("lost(Tensor x) -> Tensor", &lost); }\n',
+    'TORCH_LIBRARY(badns, m) {\n  m.def("lost(Tensor x) -> Tensor", &lost);\n'
+    '  m.def("kept(int n) -> int", [](int64_t n) { return n + 1; });\n}\n',
+    # Needs what is no function.
+    "csrc/data.cc": "#include <torch/all.h>\nextern int missing_number;\n"
+    'TORCH_LIBRARY(datans, m) { m.def("number() -> int", []() -> int64_t { return missing_number; }); }\n',
     "csrc/broken.sycl": "#include <torch/all.h>\nat::Tensor lost(at::Tensor x) { return no_such_thing(x); }\n",
     "csrc/good.sycl": "#include <torch/all.h>\nat::Tensor one(at::Tensor x) { return x + 1; }\n"
     'TORCH_LIBRARY(goodns, m) { m.def("one(Tensor x) -> Tensor", &one); }\n',
     # Of one width each; both are one library. And one of two widths.
-    "csrc/wide.sycl": "#include <sycl/sycl.hpp>\n#include <torch/library.h>\nint narrow();\n"
-    "[[sycl::reqd_sub_group_size(32)]] int wide() { return sycl::kSubGroupSize; }\n"
+    "include/width.h": "static constexpr int WARP = 32;\nconstexpr unsigned kWidth = WARP;\n",
+    "csrc/wide.sycl": '#include <sycl/sycl.hpp>\n#include <torch/library.h>\n#include "width.h"\nint narrow();\n'
+    "[[sycl::reqd_sub_group_size(kWidth)]] int wide() { return sycl::kSubGroupSize; }\n"
     'TORCH_LIBRARY(widths, m) { m.def("both() -> int", []() -> int64_t { return 100 * wide() + narrow(); }); }\n',
     "csrc/narrow.sycl": "#include <sycl/sycl.hpp>\nint narrow() { return sycl::kSubGroupSize; }\n",
     "csrc/mixed.sycl": "// sub_group_size(16) sub_group_size(32)\n",
 }
 
 USE = """
-import torch, mylib, pybound, goodns, widths
+import torch, mylib, pybound, goodns, widths, badns
 x = torch.arange(4.0)
 assert torch.equal(torch.ops.mylib.twice(x), 2 * x)
 assert torch.equal(pybound.thrice(x), 3 * x)
 assert torch.equal(torch.ops.goodns.one(x), x + 1)
 assert torch.ops.widths.both() == 3216
+assert torch.ops.badns.kept(3) == 4
 try:
-    import badns
-except ImportError:
-    print("as expected")
+    torch.ops.badns.lost(x)
+except RuntimeError as error:
+    print(str(error).splitlines()[0])
 """
 
 
@@ -70,8 +76,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Co
 
 def test_what_compiles_and_loads_is_announced(built: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     _, done = built
-    assert "namespaces: goodns, mylib, widths; modules: pybound" in done.stderr, done.stderr
-    assert sorted(Path(line).name for line in done.stdout.split()) == ["good.so", "mylib.so", "pybound.so", "wide.so"]
+    assert "namespaces: badns, goodns, mylib, widths; modules: pybound" in done.stderr, done.stderr
+    names = sorted(Path(line).name for line in done.stdout.split())
+    assert names == ["bad.so", "good.so", "mylib.so", "pybound.so", "wide.so"]
 
 
 def test_what_does_not_says_what_it_lacks(built: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
@@ -79,9 +86,10 @@ def test_what_does_not_says_what_it_lacks(built: tuple[Path, subprocess.Complete
     assert done.returncode == 1
     broken = "csrc/broken.sycl: error: did not compile: csrc/broken.sycl:2: 'no_such_thing' was not declared"
     assert broken in done.stderr
-    bad = "bad.so: error: does not load: it needs lost(at::Tensor), which no source that compiled defines"
-    assert bad in done.stderr
-    assert "9 of 11 sources compiled; all that was said of the others: out/failed.txt" in done.stderr
+    assert "bad.so: no source that compiled defines lost(at::Tensor): called, they throw" in done.stderr
+    data = "data.so: error: does not load: it needs missing_number, which no source that compiled defines"
+    assert data in done.stderr
+    assert "10 of 12 sources compiled; all that was said of the others: out/failed.txt" in done.stderr
     assert "no_such_thing(x)" in (built[0] / "out/failed.txt").read_text()
     assert "csrc/mixed.sycl: error: did not compile: asks for sub-groups of 16 and 32" in done.stderr
     assert "csrc/program.cpp: left out" in done.stderr
@@ -91,4 +99,5 @@ def test_it_works_in_a_process_of_its_own(built: tuple[Path, subprocess.Complete
     root, _ = built
     environment = {**os.environ, "PYTHONPATH": str(root / "out")}
     done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, check=False, env=environment)
-    assert (done.returncode, done.stdout.strip()) == (0, "as expected"), done.stderr
+    lost = "lost(at::Tensor) is defined by no source that compiled for the host"
+    assert (done.returncode, done.stdout.strip()) == (0, lost), done.stderr

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from . import objects
 
@@ -21,21 +21,27 @@ SOURCE = """\
 #include <string>
 
 [[noreturn, gnu::noinline]] static void absent(const char* name) {{
-  throw std::runtime_error(std::string("this library was built beside a torch without XPU, and calls ") + name +
-                           ": build it beside a torch with XPU to run it on a card");
+  throw std::runtime_error(std::string(name) + " {why}");
 }}
 {functions}"""
 FUNCTION = """\
 extern "C" [[gnu::weak]] void absent_{index}() __asm__("{name}");
-extern "C" void absent_{index}() {{ absent("{name}"); }}
+extern "C" void absent_{index}() {{ absent("{told}"); }}
 """
+WHY = "is not there: this library was built beside a torch without XPU; built beside one with XPU it runs on a card"
 
 
 def source(paths: Iterable[str]) -> str:
     """C++ that defines what the objects call of XPU; empty where they call nothing."""
     names = sorted({name for path in paths for name in undefined(path) if FUNCTIONS.match(name)})
-    functions = "".join(FUNCTION.format(index=index, name=name) for index, name in enumerate(names))
-    return SOURCE.format(functions=functions) if names else ""
+    return throwing({name: name for name in names}, WHY) if names else ""
+
+
+def throwing(names: Mapping[str, str], why: str) -> str:
+    """C++ that defines functions by their symbols; called, each throws how it is spelled and why it is not there."""
+    rows = enumerate(names.items())
+    functions = "".join(FUNCTION.format(index=index, name=name, told=told) for index, (name, told) in rows)
+    return SOURCE.format(functions=functions, why=why)
 
 
 def undefined(path: str) -> Iterator[str]:

@@ -65,22 +65,14 @@ def compiled(spirv: bytes, device: str, options: Sequence[str]) -> Compiled:
     if kept is not None:
         return kept
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
-        Path(work, "image.spv").write_bytes(spirv)
         dump = Path(work, "dump")
         dump.mkdir()
-        asked = ["-options", " ".join(options)] if options else []
-        argv = ["env", "IGC_ShaderDumpEnable=1", f"IGC_DumpToCustomDir={dump}",
-                compiler.path, "compile", "-spirv_input", "-file", "image.spv", "-device", device,
-                "-output_no_suffix", "-output", "machine", *asked]  # fmt: skip
-        done = processes.run(argv, work)
-        results = [path for path in Path(work).glob("machine*") if path.suffix in ("", ".bin")]
-        if done.code or len(results) != 1:
-            why = processes.ending(done.code) if done.code else "left no machine code"
-            raise ToolError(f"ocloc compile {why} for {device}\n{done.said.strip()}", compiler.path)
+        dumped = ("env", "IGC_ShaderDumpEnable=1", f"IGC_DumpToCustomDir={dump}")
+        code = offline.run(compiler, spirv, [device], options, work, before=dumped)
         conflicts: dict[str, int] = {}
         for path in sorted(dump.glob("*.asm")):  # of widths that were tried, the last counts
             text = path.read_text("utf-8", "replace")
             conflicts.update((name, int(count)) for name, count in CONFLICTS.findall(text))
-        made = Compiled(results[0].read_bytes(), conflicts)
+        made = Compiled(code, conflicts)
     cache.store("dumped", key, made)
     return made

@@ -78,7 +78,7 @@ def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Devic
     found = _ask({**job, "name": name, "action": "digest", "words": kept_words}, source)
     if not found["digest"]:
         raise ToolError(_said(found["log"]))
-    key = cache.digest(found["digest"], root.name, name, msgspec.json.encode(kept_words), "3")
+    key = cache.digest(found["digest"], root.name, name, msgspec.json.encode(kept_words), "4")
     kept = cache.load("device", key, Device)
     if kept is not None:
         return msgspec.structs.replace(kept, cached=True)

@@ -17,7 +17,7 @@ from . import integration
 
 DUMP = ("-Xclang", "-fdump-record-layouts")
 BEGIN = "*** Dumping AST Record Layout\n"
-_ROW = re.compile(r"^ *(\d+)(?::[\d-]+)? \| ( *)(.*)$", re.MULTILINE)
+_ROW = re.compile(r"^ *(\d+)(?::(\d*-\d*))? \| ( *)(.*)$", re.MULTILINE)  # of a bit-field its first and last bit
 _LAMBDA = re.compile(r"\(lambda at (?:.*/)?([^/]+:\d+:\d+)\)")
 _OF_SYCL = re.compile(r"(?:class|struct|union) sycl::")
 _WORDS = re.compile(r"\b(?:class|struct|union|const|volatile) |\(anonymous namespace\)::|^::| (?=>)")
@@ -43,7 +43,7 @@ KINDS = {
 SAID = ("FunctionName", "FileName", "LineNumber", "ColumnNumber")
 _ARRAY = re.compile(r"(?:struct|class) std::array<(.*), (\d+)\w*> ")
 
-Fields = tuple[tuple[int, str], ...]  # offset in bytes and what lies there, empty where its name does not say
+Fields = tuple[tuple[int, str], ...]  # offset in bits and what lies there, empty where its name does not say
 Layouts = dict[str, tuple[Fields, ...]]  # by class; a lambda in a template is as many classes at one place
 
 
@@ -61,7 +61,7 @@ def read(dump: str, wanted: Collection[str]) -> Layouts:
     found: dict[str, dict[Fields, None]] = {}
     for block in dump.split(BEGIN)[1:]:
         first = _ROW.match(block)
-        title = first[3] if first else ""
+        title = first[4] if first else ""
         place = _LAMBDA.search(title)
         name = place[1] if place else _WORDS.sub("", title.removesuffix(" (empty)"))
         if name in wanted and (not place or title.endswith(place[0])):
@@ -69,16 +69,20 @@ def read(dump: str, wanted: Collection[str]) -> Layouts:
     return {name: tuple(several) for name, several in found.items()}
 
 
-def _fields(rows: Sequence[tuple[str, str, str]]) -> Iterator[tuple[int, str]]:
+def _fields(rows: Sequence[tuple[str, str, str, str]]) -> Iterator[tuple[int, str]]:
     passed = None  # how deep a class stands whose rows, which are below it, say nothing
-    for number, (offset, indent, text) in enumerate(rows):
+    for number, (offset, bits, indent, text) in enumerate(rows):
         if passed is not None and len(indent) > passed:
             continue
         array = _ARRAY.match(text)
         passed = len(indent) if array or _OF_SYCL.match(text) else None
-        has_rows = number + 1 < len(rows) and len(rows[number + 1][1]) > len(indent)
-        if passed is not None or not (has_rows or text.endswith("(empty)")):
-            yield int(offset), _kind(f"{array[1]}[{array[2]}] " if array else text)
+        has_rows = number + 1 < len(rows) and len(rows[number + 1][2]) > len(indent)
+        if bits == "-" or (passed is None and (has_rows or text.endswith("(empty)"))):
+            continue  # holds nothing of its own
+        kind = _kind(f"{array[1]}[{array[2]}] " if array else text)
+        first, _, last = bits.partition("-")
+        width = f" in {int(last) - int(first) + 1} bits" if kind and bits else ""
+        yield 8 * int(offset) + int(first or 0), kind + width
 
 
 def _kind(text: str) -> str:
@@ -102,10 +106,20 @@ def agree(front_end: Layouts, host: Layouts, source: str) -> None:
 
 
 def _difference(ours: Fields, theirs: Fields) -> str:
-    device, host = dict(ours), dict(theirs)
-    whole = all(device.values()) and all(host.values())
+    device, host = _by_place(ours), _by_place(theirs)
+    whole = all(kind for _, kind in (*ours, *theirs))
     for offset in sorted({*device, *host}):
-        one, other = device.get(offset), host.get(offset)
-        if one != other and (whole or (one and other)):
-            return f"at byte {offset} the front end has {one or 'nothing'} and the host compiler {other or 'nothing'}"
+        one, other = device.get(offset, []), host.get(offset, [])
+        if one != other and (whole or (one and other and all((*one, *other)))):
+            place = f"byte {offset // 8}" + (f", bit {offset % 8}," if offset % 8 else "")
+            said = (" or ".join(kinds) or "nothing" for kinds in (one, other))
+            return "at {} the front end has {} and the host compiler {}".format(place, *said)
     return ""
+
+
+def _by_place(fields: Fields) -> dict[int, list[str]]:
+    """All kinds that lie at one place: a union has several."""
+    found: dict[int, list[str]] = {}
+    for offset, kind in fields:
+        found.setdefault(offset, []).append(kind)
+    return found

@@ -48,7 +48,7 @@ def device_link(plan: Compilation, inputs: Sequence[str], output: str, runtime: 
     if natives and modules:
         offline.check_devices(plan.devices)
         jobs = plan.jobs or _jobs()
-        machines = offline.compile_all(modules, plan.devices, plan.backend, jobs, voice.step)
+        machines = offline.compile_all(modules, plan.devices, plan.backend, jobs, voice)
         for module, machine in zip(modules, machines, strict=True):
             spills.update(machine.spills)
             properties = _targeted(module.properties, plan)

@@ -23,6 +23,7 @@ from schema_patch.model import ToolError
 
 from . import cache, notes, objects, processes
 from .frontend import Image
+from .processes import Voice
 
 VARIABLE = "SCHEMA_PATCH_OCLOC"
 FETCHED = "ocloc"  # the folder of `make ocloc`, in the cache
@@ -56,7 +57,6 @@ class Compiler:
         return f"{self.path} (ocloc {self.version}, IGC {self.igc or 'of unknown version'})"
 
 
-Tell = Callable[[int, int], None]
 MACHINE = "machine code"
 
 
@@ -89,17 +89,17 @@ def check_devices(devices: Sequence[str]) -> Compiler:
 
 
 def compile_all(
-    images: Sequence[Image], devices: Sequence[str], options: Sequence[str], jobs: int, tell: Tell
+    images: Sequence[Image], devices: Sequence[str], options: Sequence[str], jobs: int, voice: Voice
 ) -> list[Machine]:
     """Machine code of each image, in their order. Raises ToolError with what ocloc says of the first that fails."""
     compiler = find()
     pool = ThreadPoolExecutor(max_workers=jobs)
     found: dict[int, Machine] = {}
     try:
-        futures = {pool.submit(_one, compiler, image, devices, options): i for i, image in enumerate(images)}
+        futures = {pool.submit(_one, compiler, image, devices, options, voice): i for i, image in enumerate(images)}
         for future in as_completed(futures):
             found[futures[future]] = future.result()
-            tell(len(found), len(images))
+            voice.step(len(found), len(images))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         if len(found) < len(images):  # after a failure, or ctrl-C, others may still run
@@ -117,29 +117,45 @@ def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(["-vc-codegen"] if vector else []), *large, *given]))
 
 
-def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequence[str]) -> Machine:
+def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequence[str], voice: Voice) -> Machine:
     words = words_for(image, options)
     key = cache.digest(compiler.version, compiler.igc, ",".join(devices), "\0".join(words), image.spirv, "1")
     kept = cache.load("machine", key, Machine)
     if kept is not None:
         return kept
+    kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
-        Path(work, "image.spv").write_bytes(image.spirv)
-        asked = ["-options", " ".join(words)] if words else []
-        argv = [compiler.path, "compile", "-spirv_input", "-file", "image.spv", "-device", ",".join(devices),
-                "-output_no_suffix", "-output", "machine", *asked]  # fmt: skip
-        done = processes.run(argv, work)
-        results = [path for path in Path(work).glob("machine*") if path.suffix in ("", ".bin", ".ar")]
-        if done.code or len(results) != 1:
-            kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
-            why = processes.ending(done.code) if done.code else "left no machine code"
-            if done.code > 0 and NO_MEMORY.search(done.said):
-                why += ", which may be for want of memory (MAX_JOBS sets how many run at once),"
-            raise ToolError(f"ocloc {why} for {','.join(devices)}, kernel {kernels}\n{done.said.strip()}")
-        code = results[0].read_bytes()
+        code = run(compiler, image.spirv, devices, words, work, what=f", kernel {kernels}", say=voice.say)
     machine = Machine(code)
     cache.store("machine", key, machine)
     return machine
+
+
+def run(
+    compiler: Compiler, spirv: bytes, devices: Sequence[str], options: Sequence[str], work: str,
+    what: str = "", say: Callable[[str], None] = lambda _: None, before: Sequence[str] = (),
+) -> bytes:  # fmt: skip
+    """Machine code of one module. Raises ToolError with what ocloc says, for `what`; one that breaks off is run again.
+
+    `work`: an empty folder. `before`: words before the command, such as of `env`.
+    """
+    Path(work, "image.spv").write_bytes(spirv)
+    asked = ["-options", " ".join(options)] if options else []
+    argv = [*before, compiler.path, "compile", "-spirv_input", "-file", "image.spv", "-device", ",".join(devices),
+            "-output_no_suffix", "-output", "machine", *asked]  # fmt: skip
+    done = processes.run(argv, work)
+    if processes.crashed(done.code) and not NO_MEMORY.search(done.said):
+        # Seen once in thousands of modules (std::future_error), and not a second time on the same module.
+        how = f"{processes.ending(done.code)} for {','.join(devices)}{what}, and is run once more"
+        say(f"icpx: note: ocloc {how}\n{done.said.strip()}")
+        done = processes.run(argv, work)
+    results = [path for path in Path(work).glob("machine*") if path.suffix in ("", ".bin", ".ar")]
+    if done.code or len(results) != 1:
+        why = processes.ending(done.code) if done.code else "left no machine code"
+        if done.code > 0 and NO_MEMORY.search(done.said):
+            why += ", which may be for want of memory (MAX_JOBS sets how many run at once),"
+        raise ToolError(f"ocloc {why} for {','.join(devices)}{what}\n{done.said.strip()}", compiler.path)
+    return results[0].read_bytes()
 
 
 def _spills(code: bytes) -> dict[str, int]:

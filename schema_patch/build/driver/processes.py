@@ -20,6 +20,8 @@ class Voice:
     step: Callable[[int, int], None]
 
 
+CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
+
 _running: set[subprocess.Popen[bytes]] = set()
 _running_lock = threading.Lock()
 _ending = threading.Event()
@@ -61,6 +63,11 @@ def end_all() -> None:
         _ending.set()
         for process in _running:
             process.kill()
+
+
+def crashed(code: int) -> bool:
+    """A program broke off by itself: nobody ended it, and it has not said no. A shell that ran it adds 128."""
+    return -code in CRASHES or code - 128 in CRASHES
 
 
 def ending(code: int) -> str:

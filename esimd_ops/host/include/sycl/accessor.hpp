@@ -8,6 +8,15 @@
 namespace sycl {
 
 class handler;
+// Named by headers of others (oneDNN's): what makes one does not compile.
+template <class T, int D = 1>
+class buffer {
+ public:
+  buffer() = delete;
+  size_t byte_size() const;
+  template <class Other, int Dimensions>
+  buffer<Other, Dimensions> reinterpret(range<Dimensions>) const;
+};
 
 template <class T, int D = 1>
 class local_accessor {

@@ -32,6 +32,7 @@ from schema_patch.text import files
 
 from . import packages
 from .kind import MAGIC, MAYBE_SHARED, SHARED
+from .layers import Layer, mentions
 from .packages import TEXT, Contents, Library, Owner
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ if TYPE_CHECKING:
 ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
 COMPRESSED = (GZIP, b"BZh", b"\xfd7zXZ\x00", ZSTD)
 BLOB = re.compile(r"blobs/(?P<algorithm>\w+)/(?P<digest>[0-9a-f]+)|[^/]+/layer\.tar|[0-9a-f]{64}\.tar")
-MENTIONS = (b"torch.ops.", b"torch.library")  # of a Python file that matters to an image
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
-MOST_LINKS = 40  # one after the other, as the kernel has it
 SITE = ("site-packages/", "dist-packages/")
 LARGEST_TEXT = 8 << 20  # of a script, a source, or a manifest
 BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
@@ -63,81 +62,6 @@ class Archive(Contents):
     complete: bool = False
 
 
-@dataclass(slots=True)
-class _Layer:
-    """What one tar says: files by path, and what it takes away from the layers below."""
-
-    paths: set[str] = field(default_factory=set)
-    removed: set[str] = field(default_factory=set)
-    opaque: set[str] = field(default_factory=set)
-    libraries: dict[str, ElfFacts | ToolError] = field(default_factory=dict)
-    texts: dict[str, bytes] = field(default_factory=dict)
-    too_large: set[str] = field(default_factory=set)
-    installed: bool = False
-    blobs: dict[str, _Layer | ToolError] = field(default_factory=dict)
-    others: dict[str, ElfFacts | ToolError] = field(default_factory=dict)  # ELF files that only links call libraries
-    links: dict[str, str] = field(default_factory=dict)
-    hard: dict[str, tuple[str, str]] = field(default_factory=dict)  # links to files of layers below, with their names
-
-    def link(self, path: str, target: str, where: str) -> None:
-        """A hard link: the content of a file of this layer or of those below, whatever becomes of that one later."""
-        if not self._share(path, target, where, self):
-            self.hard[path] = target, where
-            if MAYBE_SHARED.search(path):
-                missing = "expected the file of a hard link in its layer or one below, found none"
-                self.libraries[path] = ToolError(f"{missing}: {target}", where)
-
-    def _share(self, path: str, target: str, where: str, into: _Layer) -> bool:
-        """Gives what is read of one file to another that is the same; False where nothing is known of it."""
-        facts = self.libraries.get(target) or self.others.get(target)
-        if facts:
-            named = replace(facts, path=where) if isinstance(facts, ElfFacts) else facts
-            (into.libraries if MAYBE_SHARED.search(path) else into.others)[path] = named
-        return bool(facts)
-
-    def behind(self, path: str) -> str:
-        """Where a path leads through symbolic links."""
-        for _ in range(MOST_LINKS):
-            parts = path.split("/")
-            for n in range(1, len(parts) + 1):
-                target = self.links.get("/".join(parts[:n]))
-                if target is not None:
-                    path = "/".join([target, *parts[n:]])
-                    break
-            else:
-                return path
-        return path
-
-    def be_installed(self) -> None:
-        """Distributions are installed here, so it is no sdist: only scripts that name operators matter."""
-        self.installed = True
-        self.texts = {
-            path: data
-            for path, data in self.texts.items()
-            if not files.has_suffix(path, files.SOURCES) or (path.endswith(".py") and _mentions(data))
-        }
-
-    def cover(self, upper: _Layer) -> None:
-        """Puts a layer on top of this one."""
-        shared = _Layer()
-        for path, (target, where) in upper.hard.items():
-            if not shared._share(path, target, where, shared):  # a link to a link
-                self._share(path, self.behind(target), where, shared)
-        for name in ("libraries", "texts", "others", "links"):
-            mine = getattr(self, name)
-            for path in [path for path in mine if upper.hides(path)]:
-                del mine[path]
-            mine.update(getattr(upper, name) | getattr(shared, name))
-        self.paths = {path for path in self.paths if not upper.hides(path)} | upper.paths
-
-    def hides(self, path: str) -> bool:
-        folders = [path]
-        while folders[-1]:
-            folders.append(posixpath.dirname(folders[-1]))
-        gone = not self.removed.isdisjoint(folders) or not self.opaque.isdisjoint(folders[1:])
-        return gone or not self.paths.isdisjoint(folders)
-
-
 def is_archive(start: bytes) -> bool:
     """Whether a file that begins so may be a tar archive; 512 bytes tell."""
     return start.startswith(COMPRESSED) or start[257:262] == b"ustar"
@@ -149,7 +73,7 @@ def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], Non
     images = list(_images(top, name))
     found = Archive()
     for label, layers in images or [(name, [top])]:
-        whole = _Layer()
+        whole = Layer()
         for layer in layers:
             whole.cover(layer)
         _file(whole, label, found)
@@ -158,7 +82,7 @@ def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], Non
     return found
 
 
-def _file(whole: _Layer, label: str, found: Archive) -> None:
+def _file(whole: Layer, label: str, found: Archive) -> None:
     owners: dict[str, tuple[Owner, str]] = {}
     is_sdist = any(path.count("/") == 1 and path.endswith("/PKG-INFO") for path in whole.paths)
     for path, data in whole.texts.items():
@@ -169,7 +93,7 @@ def _file(whole: _Layer, label: str, found: Archive) -> None:
             found.installed |= packages.is_torch(dist_info)
         elif is_sdist and files.in_tree(path.partition("/")[2], files.SOURCES):
             found.sources[f"{label}/{path}"] = data
-        if path.endswith(".py") and _mentions(data):
+        if path.endswith(".py") and mentions(data):
             found.scripts[f"{label}/{path}"] = partial(bytes, data)
     if is_sdist:
         found.errors += [
@@ -192,7 +116,7 @@ def _file(whole: _Layer, label: str, found: Archive) -> None:
     found.skipped += [(f"{label}/{path}", "a wheel inside an archive: not looked into") for path in sorted(wheels)]
 
 
-def _linked(whole: _Layer, label: str, found: Archive) -> None:
+def _linked(whole: Layer, label: str, found: Archive) -> None:
     """Makes libraries of the files that symbolic links call so."""
     for path in sorted(filter(MAYBE_SHARED.search, whole.links)):
         target = whole.behind(path)
@@ -203,8 +127,8 @@ def _linked(whole: _Layer, label: str, found: Archive) -> None:
             found.unfollowed.append((f"{label}/{path}", f"a link to {target}, which is not there"))
 
 
-def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], None], *, nested: bool) -> _Layer:
-    layer = _Layer()
+def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], None], *, nested: bool) -> Layer:
+    layer = Layer()
 
     class Member(tarfile.TarInfo):
         """Notes whether the block of zeros came that ends an archive: tarfile takes a cut one for a whole one."""
@@ -229,12 +153,15 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
                 elif base.startswith(WHITEOUT):
                     layer.removed.add(posixpath.join(folder, base.removeprefix(WHITEOUT)))
                 elif not member.isdir():
-                    layer.paths.add(path)
+                    linked = posixpath.normpath(member.linkname).lstrip("/") if member.islnk() else ""
+                    if linked == path:
+                        continue  # a file that was there already
+                    layer.begin(path)
                     if member.issym():
                         target = member.linkname if member.linkname.startswith("/") else f"{folder}/{member.linkname}"
                         layer.links[path] = posixpath.normpath(target).lstrip("/")
-                    elif member.islnk():
-                        layer.link(path, posixpath.normpath(member.linkname).lstrip("/"), f"{where}/{path}")
+                    elif linked:
+                        layer.link(path, linked, f"{where}/{path}")
                     if not layer.installed and folder.endswith(".dist-info"):
                         layer.be_installed()
                     file = tar.extractfile(member) if member.isreg() else None
@@ -260,7 +187,7 @@ def _member(
     path: str,
     size: int,
     where: str,
-    layer: _Layer,
+    layer: Layer,
     read: Read,
     progress: Callable[[str], None],
     nested: bool,
@@ -286,18 +213,14 @@ def _member(
             layer.too_large.add(path)
         elif whole or base.endswith(".py"):
             data = file.read()
-            if whole or _mentions(data):
+            if whole or mentions(data):
                 layer.texts[path] = data
     elif cast(Any, file).peek(4)[:4] == MAGIC:
         _library(file, path, f"{where}/{path}", layer, read, progress, layer.others)
 
 
-def _mentions(data: bytes) -> bool:
-    return any(mention in data for mention in MENTIONS)
-
-
 def _library(
-    file: IO[bytes], path: str, where: str, layer: _Layer, read: Read, progress: Callable[[str], None],
+    file: IO[bytes], path: str, where: str, layer: Layer, read: Read, progress: Callable[[str], None],
     into: dict[str, ElfFacts | ToolError] | None = None,
 ) -> None:  # fmt: skip
     into = layer.libraries if into is None else into
@@ -333,7 +256,7 @@ class _Hashed(io.RawIOBase):
 
 def _blob(
     file: IO[bytes], blob: re.Match[str], where: str, image: str, read: Read, progress: Callable[[str], None]
-) -> _Layer:
+) -> Layer:
     """A layer, which must be what its name says. What it holds is called by its path in the image."""
     hashed = _Hashed(file)
     layer = _tar(cast(IO[bytes], io.BufferedReader(hashed, 1 << 20)), image, read, progress, nested=False)
@@ -365,7 +288,7 @@ def _zstd_errors() -> tuple[type[Exception], ...]:
     return (module.ZstdError,) if module else ()
 
 
-def _images(top: _Layer, where: str) -> Iterator[tuple[str, list[_Layer]]]:
+def _images(top: Layer, where: str) -> Iterator[tuple[str, list[Layer]]]:
     """The images that the manifests in an archive describe: what each is called, and its layers from the bottom up."""
     try:
         if "manifest.json" in top.texts:  # docker save; one that is also OCI says the same twice
@@ -388,7 +311,7 @@ def _path(descriptor: dict[str, str]) -> str:
     return "blobs/" + descriptor["digest"].replace(":", "/")
 
 
-def _image(top: _Layer, where: str, names: list[str]) -> Iterator[tuple[str, list[_Layer]]]:
+def _image(top: Layer, where: str, names: list[str]) -> Iterator[tuple[str, list[Layer]]]:
     layers = []
     for name in names:
         layer = top.blobs.get(os.path.normpath(name))

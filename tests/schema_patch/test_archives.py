@@ -33,11 +33,11 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return found
 
 
-def tar(files: Files) -> bytes:
+def tar(files: Files | list[tuple[str, bytes]]) -> bytes:
     """A tar archive; None is a directory, and bytes that begin with `->` or `=>` make a link."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, data in files.items():
+        for name, data in files.items() if isinstance(files, dict) else files:
             member = tarfile.TarInfo(name)
             if data is None:
                 member.type = tarfile.DIRTYPE

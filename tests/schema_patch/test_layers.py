@@ -11,13 +11,14 @@ import random
 import shutil
 from pathlib import Path
 
-from test_archives import SITE, Files, docker, tar
+from test_archives import SITE, docker, tar
 
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.installed import archives
 
 FOLDERS = (f"{SITE}/a", f"{SITE}/b", "opt/store", "var/cas")
 NAMES = ("_C.so", "_D.so", "blob")
+Files = list[tuple[str, bytes]]  # in the order of the tar, in which a path may be there twice
 
 
 def content(number: int) -> bytes:
@@ -29,7 +30,7 @@ def drawn(chance: random.Random) -> list[Files]:
     layers: list[Files] = []
     made: list[str] = []
     for depth in range(chance.randint(1, 4)):
-        files: Files = {}
+        files: Files = []
         for number in range(chance.randint(1, 5)):
             path = f"{chance.choice(FOLDERS)}/{chance.choice(NAMES)}"
             other = chance.choice(made or [path])
@@ -37,15 +38,15 @@ def drawn(chance: random.Random) -> list[Files]:
             folder, base = path.rsplit("/", 1)
             kind = chance.randrange(6)
             if kind < 2 or (kind > 4 and not depth):
-                files[path] = content(100 * depth + number)
+                files.append((path, content(100 * depth + number)))
             elif kind == 2:
-                files[path] = f"=>{other}".encode()
+                files.append((path, f"=>{other}".encode()))
             elif kind == 3:
-                files[path] = f"->/{other}".encode()
+                files.append((path, f"->/{other}".encode()))
             elif kind == 4:
-                files[path] = f"->{os.path.relpath(other, folder)}".encode()
+                files.append((path, f"->{os.path.relpath(other, folder)}".encode()))
             else:
-                files[f"{folder}/.wh.{base}"] = b""
+                files.append((f"{folder}/.wh.{base}", b""))
         layers.append(files)
     return layers
 
@@ -53,11 +54,11 @@ def drawn(chance: random.Random) -> list[Files]:
 def laid(root: Path, layers: list[Files]) -> bool:
     """Lays the layers into a folder; False where a runtime would refuse them."""
     for files in layers:
-        for path in files:
+        for path, _ in files:
             folder, base = path.rsplit("/", 1)
             if base.startswith(".wh."):
                 (root / folder / base[4:]).unlink(missing_ok=True)
-        for path, data in files.items():
+        for path, data in files:
             target = root / path
             if target.name.startswith(".wh."):
                 continue

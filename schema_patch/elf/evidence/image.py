@@ -13,8 +13,9 @@ from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.layout import Bytes, Layout
 
 from . import traced
+from .effects import BESIDE
 from .instructions import END, PLAIN, Line, Step, decode
-from .machine import IMAGE, IMPORTS, Value
+from .machine import IMAGE, IMPORTS, KERNEL, KERNEL_AT, Value
 
 WORD = struct.Struct("<Q")
 ABSOLUTE = 1  # R_X86_64_64
@@ -73,6 +74,8 @@ class Image:
         """What the function of another library at an address is called."""
         if not IMPORTS <= address < IMAGE:
             return None
+        if address == KERNEL_AT:
+            return KERNEL
         index = address - IMPORTS >> 4
         if index not in self._names:
             self._names[index] = self._symbol(index)[0]
@@ -149,11 +152,12 @@ class Image:
         return bool(raw) and all(self.dyn.numbered.get(number, "").startswith(OF_C) for number in numbers)
 
     def started(self) -> set[int]:
-        """The functions that the loader calls, before anybody has the library."""
+        """The functions that the loader calls, before anybody has the library, and those that Python calls first."""
         first = self.dyn.tags.get(INIT_ARRAY, 0)
         last = first + self.dyn.tags.get(INIT_ARRAYSZ, 0)
         found = {address for slot, address in self.addresses() if first <= slot < last}
         found |= {self.dyn.tags[INIT]} if INIT in self.dyn.tags else set()
+        found |= self.own(("PyInit_",))
         return found | {addend for _, info, addend in self._relocations() if info & 0xFFFFFFFF == IRELATIVE}
 
     def was_read(self, place: int) -> bool:
@@ -171,6 +175,11 @@ class Image:
     def slots(self, names: tuple[str, ...]) -> list[int]:
         """Where the addresses of functions of others are kept whose names begin so."""
         return [place for place, (index, _) in self._symbols.items() if self.named(index).startswith(names)]
+
+    @cached_property
+    def shared(self) -> bool:
+        """Whether others may run beside the code of the library, as far as its imports tell."""
+        return any(self.named(index) in BESIDE for index, _ in self._symbols.values())
 
     @cached_property
     def inner_slots(self) -> dict[int, list[int]]:

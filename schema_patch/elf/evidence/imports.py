@@ -9,11 +9,14 @@ import re
 from dataclasses import dataclass, field
 
 from . import traced
+from .effects import EFFECTS, TWICE
 from .machine import FOREIGN, Foreign, Item, Value, tags
+from .program import Unknown
 from .run import GIVEN, Follower, never_returns
 from .texts import COMPARE, Do, known, quiet, string
 
-TORCH = re.compile(r"_ZN[KRO]*(2at|3c10|5torch|6caffe2)")
+TORCH = re.compile(r"_ZN[KRO]*(2at|3c10|5torch|6caffe2)|aoti_torch_")
+CALLS_BACK = re.compile(r"St8function|PF")  # takes a function of ours, perhaps to call it
 INTELS = re.compile(r"^_intel_fast_|^__intel_(sse2|ssse3|sse4|avx)_(rep_)?")
 TYPES = (
     "Tensor|SymInt|Scalar|ScalarType|Layout|MemoryFormat|QScheme|Dimname|Stream|Storage|int|float|complex|bool|str|number|"
@@ -28,6 +31,10 @@ OPENS = ("_ZN5torch7LibraryC1E", "_ZN5torch7LibraryC2E")
 DEFINES = ("_ZNR5torch7Library4_defE", "_ZN5torch7Library4_defE")
 OLD_STYLE = "_ZN3c1017RegisterOperators25checkSchemaAndRegisterOp_E"
 UNTOLD = ("_ZN3c1010Dispatcher11registerDefE", "_ZN5torch3jit16registerOperatorE")
+QUIET = (
+    "_ZN5torch11CppFunctionD", "_ZN5torch7LibraryD", "_ZN3c1014FunctionSchemaD", "aoti_torch_library_impl",
+    "aoti_torch_library_init_impl", "aoti_torch_delete_", "torch_library_impl",
+)  # fmt: skip
 STABLE_OPENS = {"aoti_torch_library_init_def": 3, "aoti_torch_library_init_fragment": 3}
 STABLE_DEFINES = ("aoti_torch_library_def", "torch_library_def_with_tags")
 
@@ -63,6 +70,7 @@ class Imports:
     """Does what others' functions do, and keeps what was registered, and which namespaces were opened.
 
     `shown`: where bytes stand that a function was given which is none of a registration, and its name, if it `traces`.
+    `effects`: of calls by which the library may become another than its file, what each does; empty where nothing.
     """
 
     traces: bool = False
@@ -71,20 +79,25 @@ class Imports:
     entries: set[int] = field(default_factory=set)
     libraries: dict[int, str | None] = field(default_factory=dict)
     shown: dict[int, str] = field(default_factory=dict)
+    effects: dict[int, set[str]] = field(default_factory=dict)
 
     def __call__(self, f: Follower, name: str, site: int) -> bool:
         if never_returns(name):
             return False
+        if name in TWICE:
+            raise Unknown(f"{name}, which may come back a second time")
+        if name in EFFECTS:
+            self.effects.setdefault(site, set()).add(EFFECTS[name](f))
         do = self._known(name)
         if self.traces and (name in COMPARE or not (do or TORCH.match(name))):
             self._show(f, name)
         if do:
             return do(f, site)
-        if TORCH.match(name):
+        self._hands_over(f, site)
+        self._tells(f, name, site)
+        if TORCH.match(name) and not CALLS_BACK.search(name):
             f.others_write(size=0x100, keeps=False)
         else:
-            self._hands_over(f, site)
-            self._tells(f, name, site)
             f.others_write()
         f.registers.general[0] = None
         return True
@@ -112,9 +125,7 @@ class Imports:
             return _gives_first
         if name.startswith("_ZN5torch11CppFunctionC"):
             return _makes_foreign
-        if name.startswith(
-            ("_ZN5torch11CppFunctionD", "aoti_torch_", "torch_library_impl", "_ZN3c1014FunctionSchemaD")
-        ):
+        if name.startswith(QUIET):
             return quiet
         return None
 

@@ -19,12 +19,11 @@ from iced_x86 import (
     OpAccess,
     OpKind,
     Register,
-    RegisterExt,
 )
 
 from . import operands, scalar, traced, vectors
 from .conditions import UNKNOWN
-from .machine import IMAGE, MASK, Memory, Registers
+from .machine import IMAGE, KERNEL_AT, MASK, Memory, Registers
 from .operands import Get
 from .scalar import Act, Make
 
@@ -34,6 +33,7 @@ KINDS = {
     FlowControl.CONDITIONAL_BRANCH: BRANCH, FlowControl.CALL: CALL, FlowControl.INDIRECT_CALL: CALL,
     FlowControl.RETURN: RETURN, FlowControl.INTERRUPT: END, FlowControl.EXCEPTION: END,
 }  # fmt: skip
+KERNELS = (Mnemonic.SYSCALL, Mnemonic.SYSENTER)
 WRITES = frozenset({OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE})
 _info = InstructionInfoFactory()
 
@@ -88,6 +88,8 @@ def decode(code: bytes, address: int, *, traces: bool = False) -> Step:
         )
     if kind in (RETURN, END):
         return Step(address, after, kind)
+    if instruction.mnemonic in KERNELS:
+        return Step(address, after, kind, where=lambda r, m: KERNEL_AT, reads=_uses(instruction)[0])
     if instruction.op_kind(0) == OpKind.NEAR_BRANCH64:
         condition: int = instruction.condition_code
         if kind == BRANCH and condition == ConditionCode.NONE:  # jrcxz and loop
@@ -136,15 +138,16 @@ def _act(instruction: Instruction) -> Act | None:
 def _forgetting(instruction: Instruction) -> Act | None:
     """An instruction that is not followed: what it writes is not known any more."""
     info = _info.info(instruction)
-    general: list[int] = []
-    vectors: list[int] = []
+    general, vectors, read, lanes = list[int](), list[int](), list[int](), list[int]()
     for used in info.used_registers():
+        number = operands.general(used.register)
+        lane = operands.vector(used.register)
         if used.access in WRITES:
-            number = operands.general(used.register)
-            if number is not None:
-                general.append(number)
-            elif RegisterExt.is_vector_register(used.register):
-                vectors.append(int(RegisterExt.number(used.register)))
+            general += [] if number is None else [number]
+            vectors += [] if lane is None else [lane]
+        if used.access != OpAccess.WRITE:
+            read += [] if number is None else [number]
+            lanes += [] if lane is None else [lane]
     memory = any(used.access in WRITES for used in info.used_memory())
     explicit = next((i for i in range(instruction.op_count) if instruction.op_kind(i) == OpKind.MEMORY), None)
     place = operands.address(instruction) if memory and explicit is not None else None
@@ -154,6 +157,9 @@ def _forgetting(instruction: Instruction) -> Act | None:
         return None
 
     def act(r: Registers, m: Memory) -> None:
+        m.lose(*(r.general[number] for number in read))
+        for number in lanes:
+            m.lose(*r.vector[number])
         if memory:
             at = place(r, m) if place else None
             if isinstance(at, int):

@@ -11,7 +11,7 @@ what they do not agree on is not known any more.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from . import traced
@@ -19,6 +19,7 @@ from .traced import Traced
 
 IMAGE, IMPORTS, HEAP, STACK = 0x5000_0000_0000, 0x4000_0000_0000, 0x6000_0000_0000, 0x7000_0000_0000
 STACK_SIZE = 1 << 24
+KERNEL, KERNEL_AT = "syscall instruction", IMAGE - 16  # as if it were a function of others
 POINTERS = (IMPORTS, STACK + STACK_SIZE)
 MASK = (1 << 64) - 1
 RSP, RBP = 4, 5
@@ -46,18 +47,21 @@ def points(value: Value) -> bool:
     return value is None or (isinstance(value, int) and POINTERS[0] <= value < POINTERS[1])
 
 
-def mixed(*values: Value) -> Value:
+def mixed(memory: Memory, *values: Value) -> Value:
     """What an operation that is not followed makes of values: foreign, if none of them leads anywhere."""
-    return None if any(map(points, values)) else FOREIGN
+    if any(map(points, values)):
+        memory.lose(*values)
+        return None
+    return FOREIGN
 
 
-def joined(left: Word, right: Word) -> Word:
+def joined(memory: Memory, left: Word, right: Word) -> Word:
     """What is known where one of two paths was taken."""
     if left is right or (left == right and not isinstance(left, Foreign)):
         return left
     if isinstance(left, tuple) or isinstance(right, tuple):
-        return packed([joined(a, b) for a, b in zip(items(left), items(right), strict=True)])  # type: ignore[misc]
-    return mixed(left, right)
+        return packed([joined(memory, a, b) for a, b in zip(items(left), items(right), strict=True)])  # type: ignore[misc]
+    return mixed(memory, left, right)
 
 
 def items(word: Word) -> tuple[Item, ...]:
@@ -97,14 +101,19 @@ def value(parts: Sequence[Item]) -> Value:
 
 
 class Memory:
-    """Words by address. `constant(address)` reads what the file loads there and nobody writes, in words."""
+    """Words by address. `constant(address)` reads what the file loads there and nobody writes, in words.
 
-    def __init__(self, constant: Callable[[int], Value]) -> None:
+    `shared`: others may run at any time, so that nothing is known of what they can come to.
+    """
+
+    def __init__(self, constant: Callable[[int], Value], *, shared: bool = False) -> None:
         self.words: dict[int, Word] = {}
-        self.constant = constant
+        self.constant, self.shared = constant, shared
         self.logs: list[Log] = [{}]
         self.writes: list[tuple[int, Word]] | None = None  # into the library and the heap, if asked for
         self.blocks: dict[int, int] = {}
+        self.tops: list[int] = []  # of the frames on the stack, which grows down
+        self.floor: Callable[[], Value] = lambda: None  # where the stack ends
         self._escaped = {(IMAGE, HEAP)}
         self._reach: tuple[list[int], list[int]] | None = None
         self._next = HEAP
@@ -125,7 +134,7 @@ class Memory:
             log[address] = self.words.get(address, _MISSING)
         if self.writes is not None and address < STACK:
             self.writes.append((address, word))
-        if word is None:
+        if word is None or (self.shared and self._escapes(address)):
             self.words.pop(address, None)
         else:
             self.words[address] = word
@@ -207,22 +216,36 @@ class Memory:
             if at in self.words:
                 self.put(at, None)
 
-    def extent(self, address: int, limits: Iterable[int]) -> tuple[int, int]:
+    def extent(self, address: int) -> tuple[int, int]:
         """What others may reach who are given an address: the rest of a frame, a block, all that the library writes."""
         if address >= STACK:
-            return address, min((limit for limit in limits if limit > address), default=STACK + STACK_SIZE)
+            return address, min((top for top in self.tops if top > address), default=STACK + STACK_SIZE)
         if address >= HEAP:
             start = max((block for block in self.blocks if block <= address), default=HEAP)
             return start, start + self.blocks.get(start, 0)
         return (IMAGE, HEAP) if address >= IMAGE else (0, 0)
 
-    def escape(self, address: int, limits: Iterable[int] = ()) -> None:
+    def escape(self, address: int) -> None:
         """Others may keep this address, and write there whenever they run."""
         if HEAP <= address < POINTERS[1]:
-            extent = self.extent(address, limits)
-            if extent not in self._escaped:
-                self._escaped.add(extent)
-                self._reach = None
+            self._free(self.extent(address))
+
+    def lose(self, *values: Word) -> None:
+        """Of these nothing will be known any more, and they may be used: to write anywhere around where they lead."""
+        for value in values:
+            if isinstance(value, int) and HEAP <= value < POINTERS[1]:
+                start, end = self.extent(value)
+                if value >= STACK:
+                    below = [top for top in (*self.tops, self.floor()) if isinstance(top, int) and top <= value]
+                    start = max(below, default=STACK)
+                self._free((start, end))
+
+    def _free(self, extent: tuple[int, int]) -> None:
+        if extent not in self._escaped:
+            self._escaped.add(extent)
+            self._reach = None
+            if self.shared:
+                self.forget(*extent)
 
     def frame_ends(self, top: int) -> None:
         """What lay on the stack below is nobody's any more."""
@@ -231,15 +254,28 @@ class Memory:
             self._escaped, self._reach = kept, None
 
     def forget_escaped(self) -> None:
-        """Extents may be many and words few: each word is looked up in where extents begin and how far these reach."""
+        """Who can come to a word, can come to where that leads."""
+        pending = True
+        while pending:
+            before = len(self._escaped)
+            escaped = [at for at in self.words if self._escapes(at)]
+            for at in escaped:
+                word = self.words[at]
+                if isinstance(word, int):
+                    self.escape(word)
+            pending = len(self._escaped) > before
+        for at in escaped:
+            self.put(at, None)
+
+    def _escapes(self, address: int) -> bool:
+        """Whether others may write a word. Extents may be many and words few: each is looked up in where extents begin
+        and how far these reach."""
         if self._reach is None:
             extents = sorted(self._escaped)
             self._reach = [start for start, _ in extents], list(accumulate((end for _, end in extents), max))
         starts, reach = self._reach
-        for at in list(self.words):
-            before = bisect_right(starts, at + 7)
-            if before and reach[before - 1] > at:
-                self.put(at, None)
+        before = bisect_right(starts, address + 7)
+        return bool(before) and reach[before - 1] > address
 
     # Paths.
 
@@ -264,7 +300,11 @@ class Memory:
             word = words[0]
             for other in words[1:]:
                 if other is not word:
-                    word = None if _MISSING in (word, other) else joined(word, other)
+                    if _MISSING in (word, other):
+                        self.lose(word, other)
+                        word = None
+                    else:
+                        word = joined(self, word, other)
             word = None if word is _MISSING else word
             if word is not now and not (word == now and not isinstance(word, Foreign)):
                 changed |= not (word is None and now is _MISSING)
@@ -287,12 +327,12 @@ class Registers:
         other.general, other.vector, other.flags = self.general[:], self.vector[:], self.flags
         return other
 
-    def join(self, other: Registers) -> bool:
+    def join(self, other: Registers, memory: Memory) -> bool:
         """Keeps what both agree on; whether anything is other than it was."""
         before = self.general[:], self.vector[:], self.flags
-        self.general = [joined(a, b) for a, b in zip(self.general, other.general, strict=True)]  # type: ignore[misc]
+        self.general = [joined(memory, a, b) for a, b in zip(self.general, other.general, strict=True)]  # type: ignore[misc]
         self.vector = [
-            a if a is b else tuple(joined(x, y) for x, y in zip(a, b, strict=True))
+            a if a is b else tuple(joined(memory, x, y) for x, y in zip(a, b, strict=True))
             for a, b in zip(self.vector, other.vector, strict=True)
         ]
         self.flags = tuple(a if a is b else None for a, b in zip(self.flags, other.flags, strict=True))

@@ -46,7 +46,7 @@ def address(instruction: Instruction) -> Get:
     displacement = instruction.memory_displacement
     base, index = instruction.memory_base, instruction.memory_index
     if instruction.segment_prefix in (Register.FS, Register.GS):
-        return lambda r, m: FOREIGN
+        return lambda r, m: None  # a thread's own variables: addresses of ours may be there
     if base in (Register.RIP, Register.NONE) and index == Register.NONE:
         return lambda r, m: displacement
     b, i, scale = general(base), general(index), instruction.memory_index_scale
@@ -63,7 +63,7 @@ def address(instruction: Instruction) -> Get:
         step: Value = 0 if i is None else r.general[i]
         if isinstance(start, int) and isinstance(step, int):
             return start + step * scale + displacement & MASK
-        return mixed(start, step, displacement)
+        return mixed(m, start, step, displacement)
 
     return whole
 
@@ -128,7 +128,7 @@ def setter(instruction: Instruction, index: int) -> Set | None:
         if isinstance(new, int) and isinstance(old, int):
             r.general[number] = old & ~mask | new << shift & mask
         else:
-            r.general[number] = mixed(old, new)
+            r.general[number] = mixed(m, old, new)
 
     return whole if size >= 4 else part
 

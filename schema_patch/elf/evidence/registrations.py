@@ -7,7 +7,7 @@ reached so is a registration of unknown text; none is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from schema_patch.elf import calls
@@ -16,7 +16,7 @@ from schema_patch.elf.frames import Functions
 from schema_patch.elf.layout import Bytes, Layout
 from schema_patch.text.collector import without_collector
 
-from . import held, imports
+from . import effects, held, imports
 from .image import Image
 from .imports import Imports, Record, Text
 from .instructions import CALL, END
@@ -29,8 +29,6 @@ from .users import Users
 LEVELS = 12  # of callers
 # Instructions followed, a decoded one counted as 20: some minutes. libtorch_cpu.so has more.
 WORK, DECODED = 100_000_000, 20
-UNLOCKS = ("mprotect", "pkey_mprotect")
-UNLOCKED = "the library may make its own constants writable when it is loaded"
 TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
 DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
@@ -62,6 +60,7 @@ class _Result:
     opened: list[str | None]
     called: set[int]
     entries: set[int]
+    effects: dict[int, set[str]]
     why: str = ""
 
     @property
@@ -152,21 +151,45 @@ class _Search:
             if step.kind == CALL and not step.to and not step.slot
         }
 
-    def unlocks(self) -> bool:
-        """Whether what the loader calls leads, by calls that say where, to what makes constants writable."""
-        (sites,), keepers = self.sites(UNLOCKS)
-        pending, seen = self.around(sites) | keepers, set[int]()
-        started = self.image.started() if pending else set()
-        while pending and not pending & started:
-            seen |= pending
-            callers = self._all_callers(pending)
-            pending = self.around(site for entry in callers for site in callers[entry]) - seen
-        return bool(pending)
+    def doubts(self) -> Iterator[tuple[int, str]]:
+        """Where the loader, by calls that say where, leads to what makes the library another than its file, and why."""
+        if self.data.find(effects.MEMORY) >= 0:
+            yield 0, effects.UNLOCKS
+        (sites,), keepers = self.sites(tuple(effects.EFFECTS))
+        sites |= {site for part in self.layout.code for site in calls.kernel(self.data, part)}
+        homes = {site: entry for site in sorted(sites) for entry in self.around({site})}
+        begun, first = self._begun({*homes.values(), *keepers})
+        for entry in sorted(first - self.results.keys()):  # which tell what their calls are given
+            self.run(entry)
+        told: dict[int, set[str]] = {}
+        for result in self.results.values():
+            for site, whys in result.effects.items():
+                told.setdefault(site - IMAGE, set()).update(whys)
+        for site in sorted(site for site, home in homes.items() if home in begun):
+            why = max(told.get(site, {effects.UNTOLD}))
+            if why:
+                yield site, why
+        yield from ((entry, effects.UNTOLD) for entry in sorted(keepers & begun))
+
+    def _begun(self, entries: set[int]) -> tuple[set[int], set[int]]:
+        """Of functions and their callers, those to which what the loader calls leads; and what it calls of them."""
+        callers: dict[int, set[int]] = {}
+        pending = entries
+        while pending:
+            found = self._all_callers(pending)
+            callers |= {entry: self.around(found[entry]) for entry in pending}
+            pending = set().union(*(callers[entry] for entry in pending)) - callers.keys()
+        first = self.image.started() & callers.keys() if callers else set()
+        begun, more = set[int](), first
+        while more:
+            begun |= more
+            more = {entry for entry, by in callers.items() if by & more} - begun
+        return begun, first
 
     def run(self, entry: int) -> None:
         """Follows a function, of whose arguments nothing is known."""
         imported = Imports(self.image.traces)
-        memory = Memory(self.image.constant)
+        memory = Memory(self.image.constant, shared=self.image.shared)
         memory.writes = [] if self.image.traces else None
         follower = Follower(self.program, memory, imported)
         why = ""
@@ -180,7 +203,7 @@ class _Search:
             why = "a function that registers and calls itself"
         called = {site - IMAGE for site in follower.called}
         entries = {found - IMAGE for found in imported.entries}
-        self.results[entry] = _Result(imported.records, imported.opened, called, entries, why)
+        self.results[entry] = _Result(imported.records, imported.opened, called, entries, imported.effects, why)
         self.called |= called
         self.steps += follower.steps
         self.shown |= imported.shown
@@ -197,6 +220,11 @@ class _Search:
             elif self.is_instruction(bounds[0], site):
                 found.add(bounds[0])
         return found
+
+    def entry(self, site: int) -> int:
+        """Where the function begins that a call is in, as far as a table says."""
+        bounds = self.functions.around(site - 1)
+        return bounds[0] if bounds else 0
 
     def _parent(self, site: int) -> int | None:
         """The function that a call is in; None for one in none, and for bytes that only look like one."""
@@ -310,8 +338,8 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
             why = "not reached by what was followed" if bounds else "in no function that a table names"
             why = TOO_MUCH if search.exhausted else why
             found[site, None, "", None] = Registration(None, "", None, site, bounds[0] if bounds else 0, why)
-    if search.unlocks():
-        found["unlocks",] = Registration(None, "", None, 0, min(search.results, default=0), UNLOCKED)
+    for site, why in search.doubts():
+        found[why,] = Registration(None, "", None, site, search.entry(site), why)
     if search.exhausted:  # a helper may have callers that were not followed, though it was
         found[()] = Registration(None, "", None, 0, min(search.results, default=0), TOO_MUCH)
     return sorted(found.values(), key=lambda row: (row.site, row.space or "", row.text or "", row.known, row.places))

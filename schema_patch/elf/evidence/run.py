@@ -59,6 +59,7 @@ class Follower:
         self.step, self.name = program.step, program.name
         self.registers = Registers()
         self.registers.general[RSP] = STACK + STACK_SIZE - 4096
+        memory.floor = lambda: self.registers.general[RSP]
         self.frames: list[Frame] = []
         self.steps = 0
         self.called: set[int] = set()
@@ -72,20 +73,15 @@ class Follower:
     def argument(self, index: int) -> Value:
         return self.registers.general[GIVEN[index]]
 
-    @property
-    def limits(self) -> list[int]:
-        return [frame.top for frame in self.frames]
-
     def others_write(self, *, size: int = 0, keeps: bool = True, given: Iterable[Value] | None = None) -> None:
         """What a function that is not known may do to all that it was given, and to what it kept."""
         seen: set[tuple[int, int]] = set()
         pending = [*(map(self.argument, range(len(GIVEN))) if given is None else given)]
-        limits = self.limits
         while pending:
             address = pending.pop()
             if not isinstance(address, int) or not IMAGE <= address < STACK + STACK_SIZE or IMAGE <= address < HEAP:
                 continue
-            start, end = self.memory.extent(address, limits)
+            start, end = self.memory.extent(address)
             if size:
                 end = min(end, address + size)
             if (start, end) in seen:
@@ -93,7 +89,7 @@ class Follower:
             seen.add((start, end))
             if keeps:
                 pending += [word for at, word in self._words(start, end) if isinstance(word, int)]
-                self.memory.escape(address, limits)
+                self.memory.escape(address)
         for start, end in seen:
             self.memory.forget(start, end)
         if keeps:
@@ -125,6 +121,7 @@ class Follower:
         self.memory.store(top - 8, 8, None)
         frame = Frame(entry, top - 8, site, given=tuple([general[register] for register in GIVEN]))
         self.frames.append(frame)
+        self.memory.tops.append(frame.top)
         self.entered.add(entry)
         try:
             alive = self._run(frame, entry, 0)
@@ -134,6 +131,7 @@ class Follower:
                 alive = self._join(ends)
         finally:
             self.frames.pop()
+            self.memory.tops.pop()
         general = self.registers.general
         for register, value in zip(SAVED, saved, strict=True):
             general[register] = value
@@ -293,14 +291,16 @@ class Follower:
         if not frame.level:
             self.memory.logs.append({})
             frame.level = len(self.memory.logs) - 1
-        stop = self.program.meeting(frame.entry, now.address)
+        home = frame.entry  # a side may jump to another function, which stands in for this one to its end
+        stop = self.program.meeting(home, now.address)
         level, backs = frame.active[now.address] = (len(self.memory.logs), [])
         entry = self.registers
         for _ in range(ROUNDS):
             ends: list[tuple[Registers, Log]] = []
             for target in targets:
-                if not self.program.returns(frame.entry, target):
+                if not self.program.returns(home, target):
                     continue  # it ends in an exception: nothing of it is seen here
+                frame.entry = home
                 self.registers = entry.copy()
                 self.memory.logs.append({})
                 frame.nested += 1
@@ -312,13 +312,14 @@ class Follower:
                 break
             changed = self.memory.merge([{}, *(log for _, log in backs)])
             for registers, _ in backs:
-                changed |= entry.join(registers)
+                changed |= entry.join(registers, self.memory)
             backs.clear()
             if not changed:
                 break
         else:
             raise Limit(f"a loop that forgets more in each of {ROUNDS} rounds")
         del frame.active[now.address]
+        frame.entry = home
         return stop if self._join(ends) else None
 
     def _end(self, level: int) -> tuple[Registers, Log]:
@@ -329,7 +330,7 @@ class Follower:
             return False
         self.registers = ends[0][0].copy()
         for registers, _ in ends[1:]:
-            self.registers.join(registers)
+            self.registers.join(registers, self.memory)
         self.memory.merge([log for _, log in ends])
         return True
 

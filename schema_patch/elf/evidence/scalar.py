@@ -84,7 +84,7 @@ def _arithmetic(how: Callable[[int, int], int], *, keeps: bool = True, borrows: 
                 elif how is operator.and_ and 0 in (a, b):
                     put(r, m, 0)
                 else:
-                    put(r, m, mixed(a, b))
+                    put(r, m, mixed(m, a, b))
 
         return act
 
@@ -106,7 +106,7 @@ def _one(how: Callable[[int], int], *, flags: bool = True) -> Make:
                 if flags:
                     r.flags = (None, result == 0, result > mask >> 1, None)
             else:
-                put(r, m, mixed(old))
+                put(r, m, mixed(m, old))
                 if flags:
                     r.flags = UNKNOWN
 
@@ -137,7 +137,7 @@ def _shift(how: Callable[[int, int, int], int]) -> Make:
                 if by:
                     r.flags = (None, result == 0, bool(result >> bits - 1), None)
             else:
-                put(r, m, mixed(old, by))
+                put(r, m, mixed(m, old, by))
                 r.flags = UNKNOWN
 
         return act
@@ -161,7 +161,7 @@ def _multiply(instruction: Instruction) -> Act | None:
     def act(r: Registers, m: Memory) -> None:
         a, b = left(r, m), right(r, m)
         r.flags = UNKNOWN
-        put(r, m, a * b & MASK if isinstance(a, int) and isinstance(b, int) else mixed(a, b))
+        put(r, m, a * b & MASK if isinstance(a, int) and isinstance(b, int) else mixed(m, a, b))
 
     return act
 
@@ -176,7 +176,7 @@ def _conditional(instruction: Instruction) -> Act | None:
         met = holds(condition, r.flags)
         new, before = get(r, m), old(r, m)
         if met is None:
-            put(r, m, new if new is before or new == before else mixed(new, before))
+            put(r, m, new if new is before or new == before else mixed(m, new, before))
         else:
             put(r, m, new if met else before)
 
@@ -247,7 +247,7 @@ def _exchange(adds: bool) -> Make:
             puts[1](r, m, a)  # type: ignore[misc]
             if adds:
                 r.flags = UNKNOWN
-                b = a + b & mask if both else mixed(a, b)  # type: ignore[operator]
+                b = a + b & mask if both else mixed(m, a, b)  # type: ignore[operator]
             puts[0](r, m, b)  # type: ignore[misc]
 
         return act
@@ -285,8 +285,8 @@ def repeated(size: int, *, moves: bool) -> Make:
             if not isinstance(count, int) or not isinstance(target, int) or count > 1 << 20:
                 m.store(target if not isinstance(target, int) else None, 8, None)
                 if isinstance(target, int):
-                    m.forget(*m.extent(target, ()))
-                r.general[1], r.general[6], r.general[7] = 0, mixed(source), mixed(target)
+                    m.forget(*m.extent(target))
+                r.general[1], r.general[6], r.general[7] = 0, mixed(m, source), mixed(m, target)
                 return
             if moves:
                 parts = (

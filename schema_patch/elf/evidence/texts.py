@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .machine import FOREIGN, IMAGE, Item, Value
+from .machine import FOREIGN, IMAGE, Item, Value, mixed
 from .run import Follower
 
 Do = Callable[[Follower, int], bool]
@@ -72,7 +72,7 @@ def _copy(f: Follower, target: Value, source: Value, size: Value) -> None:
     if not isinstance(target, int):
         f.memory.store(target, 8, None)
     elif not isinstance(size, int) or size > 1 << 20:
-        f.memory.forget(*f.memory.extent(target, f.limits))
+        f.memory.forget(*f.memory.extent(target))
     elif target >= IMAGE:
         if isinstance(source, int) and source >= IMAGE:
             parts = f.memory.bytes(source, size)
@@ -87,7 +87,7 @@ def _memset(f: Follower, _: int) -> bool:
     if not isinstance(target, int):
         f.memory.store(target, 8, None)
     elif not isinstance(size, int) or size > 1 << 20:
-        f.memory.forget(*f.memory.extent(target, f.limits))
+        f.memory.forget(*f.memory.extent(target))
     elif target >= IMAGE:
         f.memory.put_bytes(target, [value & 255 if isinstance(value, int) else value and FOREIGN] * size)
     return True
@@ -280,21 +280,25 @@ def _set_length(f: Follower, _: int) -> bool:
     this, size = f.argument(0), f.argument(1)
     _keeps(8)(f, 0)
     start = f.memory.load(this, 8)
-    f.memory.store(start + size if isinstance(start, int) and isinstance(size, int) else None, 1, 0)
+    f.memory.store(_behind(f, start, size), 1, 0)
     return True
 
 
+def _behind(f: Follower, start: Value, distance: Value) -> Value:
+    if isinstance(start, int) and isinstance(distance, int):
+        return start + distance
+    return mixed(f.memory, start, distance)
+
+
 def _end(f: Follower, _: int) -> bool:
-    start, size = f.memory.load(f.argument(0), 8), None
     this = f.argument(0)
     size = f.memory.load(this + 8, 8) if isinstance(this, int) else None
-    f.registers.general[0] = start + size if isinstance(start, int) and isinstance(size, int) else None
+    f.registers.general[0] = _behind(f, f.memory.load(this, 8), size)
     return True
 
 
 def _at(f: Follower, _: int) -> bool:
-    start, index = f.memory.load(f.argument(0), 8), f.argument(1)
-    f.registers.general[0] = start + index if isinstance(start, int) and isinstance(index, int) else None
+    f.registers.general[0] = _behind(f, f.memory.load(f.argument(0), 8), f.argument(1))
     return True
 
 

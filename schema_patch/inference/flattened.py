@@ -93,7 +93,8 @@ def flattened(summary: Summary, parameters: Sequence[str], arguments: Sequence[s
                 made.add((kind, place, rest), chain, summary.reasons.get(effect, ""))
             else:
                 made.add((UNKNOWN, place, ()), chain, f"perhaps a part of '{parameters[root.number]}', which is used")
-    made.reads = {place[:2] for root, path in summary.reads for place in flat.places(root, path)}
+    reads = ((place, const) for root, path, const in summary.reads for place in flat.places(root, path))
+    made.reads = {(place, rest, const) for (place, rest, _), const in reads}
     for (root, path), value in summary.stores.items():
         for place, rest, _ in flat.places(root, path):
             made.stores[place, rest] = flat.value(value)

@@ -61,7 +61,6 @@ class Variable:
     handle: bool = False  # a reference to a tensor, which may be bound to another one: what it holds is in the heap
     const: bool = False
     scalar: bool = False
-    plain: bool = False  # neither pointer, reference, auto nor tensor: holds no place of the data that it is read from
 
 
 @dataclass
@@ -77,6 +76,9 @@ class State:
     assigned: dict[Root, int] = field(default_factory=dict)  # how often each variable was
     inside: dict[Root, set[Path]] = field(default_factory=dict)  # the paths at which an object ever held something
     tensors: set[Parameter] = field(default_factory=set)  # parameters that are tensors, optional ones or lists of them
+    plain: set[Root] = field(default_factory=set)
+    """Variables and arrays of neither pointers, references, auto nor tensors: what they hold is no place of the data that
+    it was read from."""
     absent: frozenset[Parameter] = frozenset()  # optional parameters that are empty here: nothing happens to them
     now: Chain = ()  # the statement at hand
 
@@ -211,9 +213,13 @@ class State:
         value = self.copied(value)
         if variable.scalar:
             value = frozenset(o for o in value if o[1] and o[1][-1] in (DATA, ADDRESS))
-        elif variable.plain:
-            value = frozenset(o for o in value if not o[1] or o[1][-1] not in (DEREF, ACCESSOR, COPY))
-        self.hold((variable.root, ()), value)
+        self.hold((variable.root, ()), self.as_held(variable.root, value))
+
+    def as_held(self, root: Root, value: Value) -> Value:
+        """What a variable or an array keeps of a value."""
+        if root not in self.plain:
+            return value
+        return frozenset(o for o in value if not o[1] or o[1][-1] not in (DEREF, ACCESSOR, COPY))
 
     def hold(self, key: Place, value: Value) -> None:
         value = frozenset(o for o in value if o[:2] != key)
@@ -239,7 +245,7 @@ class State:
         """Something is held at a place; a caller is told where it can see the place."""
         root, path, _ = origin
         if not isinstance(root, Parameter):
-            self.add((root, path), held)
+            self.add((root, path), self.as_held(root, held) if path in ((), (DEREF,)) else held)
             return
         # What was loaded through a parameter is data, as far as can be told.
         held = frozenset(o for o in held if not is_data(plain(o[1])))
@@ -266,9 +272,9 @@ class State:
 
     def read(self, value: Iterable[Origin]) -> None:
         """Data is read at these places, or behind them."""
-        for root, path, _ in value:
+        for root, path, const in value:
             if isinstance(root, Parameter):
-                self.summary.reads.add((root, plain(path[:4])))
+                self.summary.reads.add((root, plain(path[:4]), const))
 
     def read_data(self, value: Iterable[Origin]) -> None:
         """The data of these tensors, or what these pointers lead to, is read."""

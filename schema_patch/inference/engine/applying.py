@@ -183,8 +183,10 @@ class AppliedCall:
         """Everything the call does; gives what it returns."""
         state, summary = self.state, self.summary
         self.effects()
-        for root, path in summary.reads:
-            state.read(self.follow(root, path))
+        for root, path, const in summary.reads:
+            found = self.follow(root, path)
+            # A callee takes what it only reads as const, and says nothing of how the pointer was come by.
+            state.read(constant(found) if const and in_data(path) else found)
         for (root, path), value in list(summary.stores.items()):
             held = state.copied(self.translate(value))  # an element that is stored elsewhere is a copy there
             for origin in self.follow(root, path):

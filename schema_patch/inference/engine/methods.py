@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from schema_patch.inference.domain.summary import UNKNOWN, WRITE, Summary
+from schema_patch.inference.domain.summary import TAKEN, UNKNOWN, WRITE, Summary
 from schema_patch.inference.domain.values import (
     ACCESSOR,
     ADDRESS,
@@ -126,10 +126,9 @@ class Methods:
         if name in models.names.constant_pointers or (name in models.names.pointers and call.const):
             return constant(state.select(value, DATA)) | call.local
         if name in models.names.pointers:
-            if name.startswith("mutable_"):  # it says that it writes; where no store is seen, reads do not refute it
-                for origin in value:
-                    here = self.frame.here(call.node)
-                    state.effect(UNKNOWN, origin, here, "a pointer to write through is taken")
+            if name.startswith("mutable_"):  # it says that it writes; reads by other ways do not refute it
+                for origin in select(value, DATA):
+                    state.effect(TAKEN, origin, self.frame.here(call.node))
             return state.select(value, DATA) | call.local
         if name in models.names.accessors:
             return state.select(value, ACCESSOR)
@@ -254,5 +253,5 @@ def _done(summary: Summary, number: int) -> Iterator[str]:
     for kind, root, path in summary.effects:
         if root.number == number and (kind == UNKNOWN or DEREF in path):
             yield kind
-    if any(root.number == number for root, _ in summary.reads):
+    if any(root.number == number for root, _, _ in summary.reads):
         yield "read"

@@ -14,15 +14,14 @@ from .domain.values import (
     DEREF,
     MIXED,
     NOTHING,
-    STATIC,
     Field,
     Local,
     Origin,
     Parameter,
     Path,
-    Root,
     Value,
     at,
+    is_old,
     parameter,
 )
 
@@ -76,11 +75,6 @@ class _Flattening:
             for place, rest, sure in self.places(root, path):
                 found.add((place, rest if sure else (*rest, DEREF), const))
         return frozenset(found)
-
-
-def is_old(root: Root) -> bool:
-    """Whether a returned value is none that the call made."""
-    return isinstance(root, Parameter) or (isinstance(root, Local) and root.kind in (STATIC, MIXED))
 
 
 def flattened(summary: Summary, parameters: Sequence[str], arguments: Sequence[str], returns: int) -> Summary:

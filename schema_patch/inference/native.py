@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from schema_patch.schemas.inferred import Answer, Kind, Native
 
+from .domain.values import is_old
 from .engine.frame import TENSOR_LIKE
-from .flattened import is_old
 from .index.scan import Function
 from .index.syntax import read_parameters
 from .infer import Inference, answer

@@ -31,6 +31,7 @@ class Summary:
     returned: Value = NOTHING
     returns: list[tuple[tuple[Value, ...], int]] = field(default_factory=list)  # of each statement: values, line
     mixed: bool = False  # whether it returns a parameter here, and something else there
+    empty: bool = False  # whether it returns an empty list somewhere
     made: dict[Path, Value] = field(default_factory=dict)  # fields of an object that it makes and returns
     used: frozenset[int] | None = None  # the parameters of which anything is told here; None until all is told
 

@@ -51,15 +51,18 @@ RESULT = Selector("result")  # what a lambda returns
 
 
 @cache
-def field(name: str) -> Field:
-    """The one selector of this field."""
-    return Field(f".{name}")
-
-
-@cache
 def element(number: int) -> Element:
     """The one selector of this element."""
     return Element(f".{number}")
+
+
+PAIR = {"first": element(0), "second": element(1)}
+
+
+@cache
+def field(name: str) -> Selector:
+    """The one selector of this field; the fields of a pair are its elements."""
+    return PAIR.get(name) or Field(f".{name}")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,6 +81,7 @@ def parameter(number: int) -> Parameter:
 THIS = parameter(-1)
 ARGUMENT, VARIABLE, ARRAY, STATIC = "argument", "variable", "array", "static"  # what a name of the function stands for
 LIST, OBJECT, TENSOR, BLOB, MADE = "list", "object", "tensor", "blob", "made"  # objects that it makes
+EMPTY = "empty"  # a constant list that has no elements
 MIXED = "mixed"  # a new tensor, which a call gives back in place of an argument
 
 
@@ -195,6 +199,11 @@ def is_data(path: Path) -> bool:
         if not isinstance(selector, Field | Element):
             return False
     return False
+
+
+def is_old(root: Root) -> bool:
+    """Whether a returned value is none that the call made."""
+    return isinstance(root, Parameter) or (isinstance(root, Local) and root.kind in (STATIC, MIXED))
 
 
 def constant(value: Value) -> Value:

@@ -16,6 +16,7 @@ from schema_patch.inference.domain.values import (
     ADDRESS,
     DATA,
     DEREF,
+    EMPTY,
     MADE,
     MIXED,
     NOTHING,
@@ -32,6 +33,7 @@ from schema_patch.inference.domain.values import (
     at,
     constant,
     in_data,
+    is_old,
     loaded,
     ordered,
     parameter,
@@ -194,8 +196,10 @@ class AppliedCall:
         self.calls()
         self.lost()
         result = self.translate(summary.returned)
-        if summary.mixed:
+        if summary.mixed and any(is_old(root) for root, _, _ in result):  # else what it is handed is new, or nothing
             result |= state.make(MIXED)
+        if summary.empty:
+            result |= state.make(EMPTY)
         if summary.made:
             made = state.new(MADE)
             for path, value in summary.made.items():

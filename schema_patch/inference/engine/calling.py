@@ -12,9 +12,12 @@ from tree_sitter import Node
 from schema_patch.inference.domain.summary import UNKNOWN
 from schema_patch.inference.domain.values import (
     ADDRESS,
+    DEREF,
+    EMPTY,
     NOTHING,
     Callee,
     Closure,
+    Field,
     Local,
     Origin,
     Parameter,
@@ -86,7 +89,7 @@ class Calling:
     ) -> Value:
         """A call of what these values are: functions, lambdas, objects with a call operator, parameters."""
         result, done = NOTHING, False
-        for origin in ordered(called):
+        for origin in ordered(called | self.among(called)):
             root, path, _ = origin
             if isinstance(root, Callee):
                 result |= self.apply([root.function], items, values, NOTHING, node, spots, root.constants)
@@ -100,7 +103,7 @@ class Calling:
                 result |= self.apply(found, items, values, at(root, ADDRESS), node, spots)
             elif isinstance(root, Parameter) and not in_data(path):
                 self.later(origin, "operator()", values, spots or self.evaluator.spots(items, values), node)
-            else:
+            elif not (isinstance(root, Local) and root.kind == EMPTY):
                 continue
             done = True
         if not done:
@@ -110,6 +113,13 @@ class Calling:
             for value in values:
                 self.escape(value, node, f"passed to {name}, which is {where}")
         return result
+
+    def among(self, called: Value) -> Value:
+        """The functions among the elements of a list in braces, of which one is called by the name of a field, or by
+        the key of a pair."""
+        pairs = ((r, p[:-1] if p and isinstance(p[-1], Field) else p) for r, p, _ in called if isinstance(r, Local))
+        held = (self.state.heap.get((root, (*path, DEREF)), NOTHING) for root, path in pairs)
+        return frozenset(o for value in held for o in self.state.load(value) if isinstance(o[0], Callee | Closure))
 
     def heard_of(self, node: Node) -> bool:
         """Whether anything that is called here is a variable, or stands in any file: `MACRO(vendor::f)(x)` may not."""

@@ -19,7 +19,6 @@ from schema_patch.inference.domain.values import (
     Local,
     Value,
     at,
-    constant,
     element,
     parameter,
 )
@@ -112,7 +111,7 @@ class Declarations:
             variable.reference = value
         state.declare(self.frame.text(declarator), variable)
         if const:
-            value = constant(value)
+            value = state.as_const(value)
         variable.cls = variable.cls or state.class_in(value)
         if variable.cls and not pointer:
             state.classes[root] = variable.cls

@@ -15,6 +15,7 @@ from schema_patch.inference.domain.values import (
     ARGUMENT,
     DEREF,
     NOTHING,
+    PAIR,
     THIS,
     Callee,
     Closure,
@@ -22,7 +23,6 @@ from schema_patch.inference.domain.values import (
     Parameter,
     Value,
     at,
-    constant,
     either,
     element,
     field,
@@ -41,7 +41,6 @@ from .memory import Memory
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
 ASSIGNED = frozenset("select slice narrow view index t transpose diagonal".split())
 EMPTY = re.compile(r"\bnullopt$|\{\}$")
-PAIR = {"first": 0, "second": 1}
 
 
 class Evaluator:
@@ -206,7 +205,7 @@ class Evaluator:
             return value
         if all(map(self.state.blank, value)):
             value = self.address(inner)
-        return constant(value) if "const" in text.split("*")[0] else mutable(value)
+        return self.state.as_const(value) if "const" in text.split("*")[0] else mutable(value)
 
     def address(self, node: Node | None) -> Value:
         """What a number that was handed in leads to, once it is taken for an address."""
@@ -246,11 +245,11 @@ class Evaluator:
 
     def of_field_expression(self, node: Node) -> Value:
         name = node.child_by_field_name("field")
-        number = PAIR.get(self.frame.text(name)) if name is not None else None
-        if number is not None:
-            value = self.value(node.child_by_field_name("argument"))
-            if any((o[0], (element(number),)) in self.state.heap for o in value if not o[1]):
-                return self.state.element(value, number)
+        part = PAIR.get(self.frame.text(name)) if name is not None else None
+        if part is not None:
+            value = self.object(node)
+            if any((o[0], (*o[1], part)) in self.state.heap for o in value):
+                return self.state.element(value, int(part.text[1:]))
         return self.state.load(self.places(node))
 
     def places(self, node: Node | None) -> Value:

@@ -43,6 +43,7 @@ from .operators import NOT_REAL, ImplementedOperator
 
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 RAISES = re.compile(r"\s*(?:throw\b|AT_ERROR\s*\(|\w*_CHECK\w*\s*\(\s*(?:false|0)\s*[,)])")
+UNSEEN = "its data is not seen to be used"
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 
 
@@ -131,8 +132,12 @@ class Inference:
         )
         elsewhere = stray(summaries, {number for number, _ in tensors})
         answers = tuple(
-            doubted(found, elsewhere, lost(summaries, number)) if arg.name in schema.writes else found
-            for found, (number, arg) in zip(answers, tensors, strict=True)
+            doubted(told, elsewhere, lost(summaries, number))
+            if arg.name in schema.writes
+            else Answer(arg.name, Kind.READ)
+            if told.reason == UNSEEN and all(self.leaves_out(function, number) for function in found)
+            else told
+            for told, (number, arg) in zip(answers, tensors, strict=True)
         )
         places = tuple(f"{f.path}:{self.line(f)}" for f in found)
         return Inferred(answers, tuple(returned(schema, summaries)), places)
@@ -144,6 +149,16 @@ class Inference:
             return summary
         parameters = [declared.name for declared in read_parameters(self.index.signature(function)[1])]
         return flattened(summary, parameters, [arg.name for arg in schema.args], len(schema.returns))
+
+    def leaves_out(self, function: Function, number: int) -> bool:
+        """Whether a function that does something names a parameter nowhere, but to ask for its shape and the like."""
+        summary, declared = self.summaries.of(function), read_parameters(self.index.signature(function)[1])
+        if number >= len(declared) or BOXED.search(declared[number].type) or not (summary.effects or summary.reads):
+            return False
+        name, asks = declared[number].name, "|".join(sorted(self.summaries.models.names.metadata))
+        harmless = rf"\b{name}\s*(?:\.|->)\s*(?:{asks})\s*\(|\(void\)\s*{name}\s*;"
+        harmless += rf"|\b\w*CHECK\w*\(\s*{name}\s*\)|\bempty_like\(\s*{name}\b"
+        return not name or not re.search(rf"\b{name}\b", re.sub(harmless, "", self.index.written(function)))
 
     def only_raises(self, function: Function) -> bool:
         """Whether a function stands in for one that this build has not: it uses no argument, and ends in a raise."""
@@ -255,7 +270,7 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
     handed = any(o[0] is parameter(number) for summary in summaries for o in summary.returned)
     reads = (item for summary in summaries for item in summary.reads)
     if not handed and not any(root.number == number and is_read(path, plain) for root, path, _ in reads):
-        return Answer(name, Kind.UNKNOWN, (), "its data is not seen to be used")
+        return Answer(name, Kind.UNKNOWN, (), UNSEEN)
     return Answer(name, Kind.READ)
 
 

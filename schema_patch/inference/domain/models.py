@@ -19,7 +19,7 @@ class Launch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Intrinsics whose names fit a pattern, and the arguments that they write; the others are read."""
+    """Functions whose names fit a pattern, and the arguments that they write; the others are read."""
 
     pattern: str
     writes: tuple[int, ...]

@@ -108,7 +108,15 @@ class Closure:
     start: int
 
 
-Root: TypeAlias = Parameter | Local | Callee | Closure
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A kernel in a Python file: the last parts of the file's path, and its name."""
+
+    file: tuple[str, ...]
+    name: str
+
+
+Root: TypeAlias = Parameter | Local | Callee | Closure | Script
 Path: TypeAlias = tuple[Selector, ...]
 Origin: TypeAlias = tuple[Root, Path, bool]  # flag: reached as const, so that a callee not seen cannot write there
 Value: TypeAlias = frozenset[Origin]
@@ -139,7 +147,9 @@ def _order(origin: Origin) -> tuple[int, int, str, tuple[str, ...], bool, str]:
         return 1, root.number, root.kind, texts, const, ""
     if isinstance(root, Callee):
         return 2, root.function.body[0], root.function.path, texts, const, repr(root.constants)
-    return 3, root.start, "", texts, const, ""
+    if isinstance(root, Closure):
+        return 3, root.start, "", texts, const, ""
+    return 4, 0, root.name, texts, const, "/".join(root.file)
 
 
 def extend(origin: Origin, selector: Selector) -> Origin | None:

@@ -21,6 +21,7 @@ from schema_patch.inference.domain.values import (
     Local,
     Origin,
     Parameter,
+    Script,
     Value,
     at,
     in_data,
@@ -33,6 +34,8 @@ from schema_patch.inference.index.constants import Constants
 from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import Parameter as Declared
 from schema_patch.inference.index.syntax import read_parameters
+
+from schema_patch.schemas.inferred import Kind
 
 from .applying import AppliedCall, fitting
 from .evaluator import Evaluator
@@ -101,6 +104,8 @@ class Calling:
                 if not found:
                     continue
                 result |= self.apply(found, items, values, at(root, ADDRESS), node, spots)
+            elif isinstance(root, Script):
+                self.launch(root, values, node)
             elif isinstance(root, Parameter) and not in_data(path):
                 self.later(origin, "operator()", values, spots or self.evaluator.spots(items, values), node)
             elif not (isinstance(root, Local) and root.kind == EMPTY):
@@ -113,6 +118,21 @@ class Calling:
             for value in values:
                 self.escape(value, node, f"passed to {name}, which is {where}")
         return result
+
+    def launch(self, script: Script, values: list[Value], node: Node) -> None:
+        """A kernel of a Python file runs: its arguments begin with the first tensor, behind numbers that say how."""
+        first = next((n for n, value in enumerate(values) if not all(map(self.state.blank, value))), len(values))
+        answers = self.frame.index.script(script.file, script.name, len(values) - first)
+        if answers is None:
+            self.escape_all(values, node, f"passed to {script.name} of {script.file[-1]}, not followed")
+            return
+        for answer, value in zip(answers, values[first:], strict=True):
+            if answer.kind is Kind.WRITTEN:
+                self.memory.write_through(value, node)
+            elif answer.kind is Kind.READ:
+                self.state.read_data(value)
+            else:
+                self.escape(value, node, f"passed to {script.name} of {script.file[-1]}: {answer.reason}")
 
     def among(self, called: Value) -> Value:
         """The functions among the elements of a list in braces, of which one is called by the name of a field, or by

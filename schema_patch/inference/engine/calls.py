@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
-from schema_patch.inference.domain.values import ACCESSOR, ADDRESS, DEREF, NOTHING, THIS, Value, at, mutable, union
+from schema_patch.inference.domain.values import (
+    ACCESSOR,
+    ADDRESS,
+    DEREF,
+    NOTHING,
+    THIS,
+    Script,
+    Value,
+    at,
+    mutable,
+    union,
+)
 from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import read_parameters
 
@@ -144,9 +155,30 @@ class Calls:
         items, values = [call.function, *call.items], [NOTHING, *call.values]
         return self.calling.apply(forward, items, values, NOTHING, call.node)
 
+    def script(self, call: Named) -> Value:
+        """The kernel of a Python file that a call names: the file in its first arguments, the kernel in the last."""
+        *before, last = call.items
+        name = self.frame.literal(last).strip('"') if last.type == "string_literal" else ""
+        file = [text for item in before for text in self.literals(item)] if name.isidentifier() else []
+        return at(Script(tuple("/".join(file).split("/")), name)) if file and file[-1].endswith(".py") else NOTHING
+
+    def literals(self, node: Node) -> Iterator[str]:
+        """The strings that stand in an expression, in order, and in what its names were declared to be."""
+        if node.type == "string_literal":
+            yield self.frame.literal(node).strip('"')
+        variable = self.state.find(self.frame.text(node)) if node.type == "identifier" else None
+        meant = self.evaluator.meant.get(variable.root) if variable else None
+        if meant is not None:
+            yield from self.literals(meant)
+        for child in node.named_children:
+            yield from self.literals(child)
+
     def unknown(self, call: Named, library: bool) -> Value:
         """A function of which nothing is known: it may do anything with what it is given."""
         name, values, node, calling = call.name, call.values, call.node, self.calling
+        script = self.script(call) if len(call.items) > 1 else NOTHING
+        if script:
+            return script
         if name in self.frame.body.template_names:
             calling.escape_all(values, node, f"passed to {name}, a template's parameter")
             return NOTHING

@@ -53,7 +53,7 @@ class Evaluator:
         own = ((name, getattr(self, name)) for name in dir(self) if name.startswith("of_"))
         self.values: dict[str, Callable[[Node], Value]] = {name[3:]: method for name, method in own}
         self.statements: dict[str, Callable[[Node], None]] = {}
-        self.conditions: dict[Local, Node] = {}  # what variables were declared to be that are true or false
+        self.meant: dict[Local, Node] = {}  # what variables were declared to be that are true or false, or text
 
     def value(self, node: Node | None) -> Value:
         """The places that an expression stands for, and what they hold."""
@@ -175,7 +175,7 @@ class Evaluator:
         if node.type != "identifier":
             return frozenset()
         variable = self.state.find(self.frame.text(node))
-        meant = self.conditions.get(variable.root) if variable else None  # `bool given = x.has_value();`
+        meant = self.meant.get(variable.root) if variable else None  # `bool given = x.has_value();`
         return self.absent(meant, holds) if meant is not None else self.optional(node) if not holds else frozenset()
 
     def optional(self, node: Node | None) -> frozenset[Parameter]:
@@ -316,7 +316,7 @@ class Evaluator:
         if left.type == "identifier":
             variable = state.find(self.frame.text(left))
             if variable:
-                self.conditions.pop(variable.root, None)
+                self.meant.pop(variable.root, None)
                 if not plainly and variable.reference is None:
                     self.memory.write_in_place(variable, node)
                 state.assign(variable, value, here)

@@ -226,8 +226,8 @@ class Flow:
                 found = spots
         self.declarations.declare(declarator, kind, found, node, static, cls)
         variable = self.state.find(self.frame.text(declarator)) if declarator.type == "identifier" else None
-        if variable and value is not None and bare(kind) in ("bool", "auto"):
-            self.evaluator.conditions[variable.root] = value
+        if variable and value is not None and bare(kind) in ("bool", "auto", "string", "path"):
+            self.evaluator.meant[variable.root] = value
 
     def initial(self, kind: str, cls: str, value: Node, node: Node) -> Value:
         """What a variable is made from in parentheses or braces."""

@@ -1,4 +1,4 @@
-"""Triton kernels that C++ takes by a file's name and their own: `get_instance(sources() / "fused" / "rope.py", "kernel")`.
+"""Triton kernels that C++ takes by a file's name and their own: `get_instance(sources() / "rope.py", "kernel")`.
 
 Each is read when it is first asked for.
 """

@@ -96,6 +96,9 @@ class _Flow(Flow):
     def native(self, name: str) -> Native | None:
         return self.natives.get(name) if self.natives is not None else None
 
+    def path(self, module: Module, dotted: str) -> str:
+        return self.modules.path(module, dotted)
+
     def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
         return self.modules.function(module, dotted) if dotted else None
 

@@ -16,6 +16,7 @@ from schema_patch.schemas.grammar import Schema, SchemaError, parse
 from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import literals
+from .modules import functions
 from .names import Names
 
 DECORATORS = frozenset({"custom_op", "triton_op", "register_custom_op"})
@@ -121,24 +122,15 @@ class _Reader:
 
     def read(self) -> PySource:
         calls: list[ast.Call] = []
-        methods: set[ast.AST] = set()
-        twice: set[str] = set()
+        self.found.functions = functions(self.names.nodes)
         decorated: list[tuple[ast.expr, ast.FunctionDef]] = []
         for node in self.names.nodes:
             if isinstance(node, ast.Call):
                 calls.append(node)
-            elif isinstance(node, ast.ClassDef):
-                methods |= {item for item in node.body if isinstance(item, ast.FunctionDef)}
             elif isinstance(node, ast.FunctionDef):
-                if node not in methods and node.name in self.found.functions:
-                    twice.add(node.name)
-                elif node not in methods:
-                    self.found.functions[node.name] = node
                 decorated += [(decorator, node) for decorator in node.decorator_list]
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 self.library(node)
-        for name in twice:  # which of them a call means is not known
-            del self.found.functions[name]
         for decorator, function in decorated:
             self.decorated(decorator, function)
         ours = {decorator for decorator, _ in decorated}

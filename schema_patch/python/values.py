@@ -64,6 +64,10 @@ class Flow:
         """The function that C++ hands to Python by this name."""
         raise NotImplementedError
 
+    def path(self, module: Module, dotted: str) -> str:
+        """A dotted name as torch has it, where it is imported or assigned by another."""
+        raise NotImplementedError
+
     def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
         """The function of another file that a name means."""
         raise NotImplementedError
@@ -259,8 +263,8 @@ class Values:
             self.write(values[0] if dotted.startswith("tl.") and values else base, line)
         elif self.triton and name in MAPPED:
             return base | (values or [next((value for key, value in named if key == "base"), NOTHING)])[0]
-        elif dotted.startswith("torch.ops."):
-            self.operator(dotted, values, named, line)
+        elif (meant := self.meant(dotted)).startswith("torch.ops."):
+            self.operator(meant, values, named, line)
         elif base:
             return self.method(name, base, named, line)
         elif isinstance(function, ast.Attribute) and _in_place(name) and not dotted.startswith(MODULES):
@@ -277,6 +281,10 @@ class Values:
         else:
             return self.pure(name, node, values, named)
         return NOTHING
+
+    def meant(self, dotted: str) -> str:
+        """A dotted name as torch has it, unless a parameter is called by its first part."""
+        return dotted if self.names.get(dotted.partition(".")[0]) else self.flow.path(self.module, dotted)
 
     def native(self, node: ast.Call, dotted: str) -> Native | None:
         """The C++ behind a function of a module that is imported and is no file of the tree."""

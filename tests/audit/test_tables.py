@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import trees
 
+from schema_patch.audit import judge
+from schema_patch.commands.console import Steps
+
 W, R, U = "written", "read only", "unknown"
 OP = "void op(at::Tensor a, at::Tensor b)"
 HEAD = (
@@ -203,3 +206,84 @@ def test_what_is_handed_back_is_new_where_nothing_is_given(tmp_path: Path, given
         source = trees.source(code.replace("GIVEN", text), returns="Tensor")
         (found,) = trees.infer(trees.write(tmp_path, op_cpp=source))
         assert found.returns == (told,)
+
+
+ASSIGNED = {
+    "Tensor[] a, Tensor[] b": "void op(const std::vector<at::Tensor>& a, std::vector<at::Tensor> b) {{ {} }}",
+    "Tensor a, Tensor b": f"{OP} {{{{ {{}} }}}}",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("Tensor[] a, Tensor[] b", "for (auto& t : b) t[0] = a[0];"),
+        ("Tensor[] a, Tensor[] b", "auto v = b[1]; auto k = a[1]; v[3] = k[2]; std::vector<at::Tensor> c; c[0] = k;"),
+        ("Tensor a, Tensor b", "b[0] = a[1];"),
+        ("Tensor a, Tensor b", "auto v = b.view({3}); v[1] += a[2]; auto w = a[0]; w = v;"),
+    ],
+)
+def test_what_is_assigned_to_an_element_of_a_tensor_is_written(tmp_path: Path, arguments: str, code: str) -> None:
+    found = trees.answers(tmp_path, ASSIGNED[arguments].format(code), arguments)
+    assert found["b"] == W
+    assert found["a"] != W
+
+
+KERNELS = """
+import triton
+import triton.language as tl
+
+@libentry()
+@triton.jit
+def copy_kernel(in_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(in_ptr + offsets, mask=offsets < n), mask=offsets < n)
+"""
+TAKES = {
+    "by a path": 'const K& f = K::get_instance((sources() / "fused" / "copy.py").string(), "copy_kernel");',
+    "by a string": 'auto f = triton::load(std::string("fused/copy.py"), "copy_kernel");',
+    "by a variable": 'std::string path = sources() + "/fused/copy.py"; const K& f = K::get_instance(path, "copy_kernel");',
+}
+
+
+@pytest.mark.parametrize("taken", TAKES)
+def test_a_triton_kernel_that_cpp_takes_by_name(tmp_path: Path, taken: str) -> None:
+    run = "f(stream, grid, 1, 1, 4, 0, a, {}, a.numel(), 1024);"
+    for number, (out, expected) in enumerate({"b": W, "c": R, "b, d": U}.items()):
+        code = f"void op(at::Tensor a, at::Tensor b) {{ auto c = at::empty_like(a); {TAKES[taken]} {run.format(out)}"
+        code += " float x = b.data_ptr<float>()[0]; }"
+        folder = tmp_path / str(number)
+        (folder / "fused").mkdir(parents=True)
+        (folder / "other").mkdir()
+        (folder / "fused" / "copy.py").write_text(KERNELS)
+        (folder / "other" / "copy.py").write_text(KERNELS.replace("in_ptr, out_ptr", "out_ptr, in_ptr"))
+        (folder / "op.cpp").write_text(trees.source(code))
+        (row,) = judge.audit([str(folder)], Steps(), cached=False).rows
+        found = {answer.name: answer.kind.value for answer in row.inferred.answers}
+        assert found == {"a": U if expected == U else R, "b": expected}
+
+
+UNUSED = {
+    "not named": "b.copy_(x); // a",
+    "asked for its shape": "TORCH_CHECK(a.dim() == 2 && a.size(0) > 1); CHECK_INPUT(a); (void)a; b.copy_(at::empty_like(a));",
+    "passed on": "b.copy_(x); helper(a);",
+    "kept": "b.copy_(x); Holder h(a); h.run();",
+}
+
+
+@pytest.mark.parametrize("use", UNUSED)
+def test_an_argument_that_an_implementation_leaves_out(tmp_path: Path, use: str) -> None:
+    code = f"#define CHECK_INPUT(t) TORCH_CHECK(t.is_cuda())\nat::Tensor x;\nvoid helper(at::Tensor t) {{}}\n{OP} {{ {UNUSED[use]} }}"
+    named = use in ("passed on", "kept")
+    assert trees.answers(tmp_path, code) == {"a": U if named else R, "b": W}
+    declared = trees.answers(tmp_path, code, "Tensor(a!) a, Tensor b")
+    assert declared["a"] == U  # that it is declared without need is not said for this
+
+
+@pytest.mark.parametrize("vendor", ["cuda", "hip", "tops", "musa", "aclrt", "mc", ""])
+def test_runtimes_copy_as_c_does(tmp_path: Path, vendor: str) -> None:
+    name = f"{vendor}{'M' if vendor else 'm'}emcpy"
+    code = f"{OP} {{ {name}{'Async' if vendor else ''}(b.data_ptr(), a.data_ptr(), n, kind, stream); }}"
+    assert trees.answers(tmp_path, code) == {"a": R, "b": W}
+    code = f"{OP} {{ {vendor}MemcpyBatchAsync(b.data_ptr(), a.data_ptr(), n); }}"
+    assert trees.answers(tmp_path, code) == {"a": U, "b": U}

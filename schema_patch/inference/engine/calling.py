@@ -34,7 +34,6 @@ from schema_patch.inference.index.constants import Constants
 from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import Parameter as Declared
 from schema_patch.inference.index.syntax import read_parameters
-
 from schema_patch.schemas.inferred import Kind
 
 from .applying import AppliedCall, fitting

@@ -86,6 +86,9 @@ class Calls:
         maker = frame.models.accessors.get(name)
         if maker is not None and maker < len(values):
             return self.state.select(values[maker], ACCESSOR)
+        script = self.script(call) if len(items) > 1 and items[-1].type == "string_literal" else NOTHING
+        if script:
+            return script
         foreign = bool(qualifiers) and qualifiers[0] in FOREIGN
         found = None if foreign else self.of_tree(call)
         if found is None:
@@ -158,9 +161,10 @@ class Calls:
     def script(self, call: Named) -> Value:
         """The kernel of a Python file that a call names: the file in its first arguments, the kernel in the last."""
         *before, last = call.items
-        name = self.frame.literal(last).strip('"') if last.type == "string_literal" else ""
+        name = self.frame.literal(last).strip('"')
         file = [text for item in before for text in self.literals(item)] if name.isidentifier() else []
-        return at(Script(tuple("/".join(file).split("/")), name)) if file and file[-1].endswith(".py") else NOTHING
+        parts = tuple(part for text in file for part in text.split("/") if part)
+        return at(Script(parts, name)) if parts and parts[-1].endswith(".py") else NOTHING
 
     def literals(self, node: Node) -> Iterator[str]:
         """The strings that stand in an expression, in order, and in what its names were declared to be."""
@@ -176,9 +180,6 @@ class Calls:
     def unknown(self, call: Named, library: bool) -> Value:
         """A function of which nothing is known: it may do anything with what it is given."""
         name, values, node, calling = call.name, call.values, call.node, self.calling
-        script = self.script(call) if len(call.items) > 1 else NOTHING
-        if script:
-            return script
         if name in self.frame.body.template_names:
             calling.escape_all(values, node, f"passed to {name}, a template's parameter")
             return NOTHING

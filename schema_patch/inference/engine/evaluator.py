@@ -303,7 +303,10 @@ class Evaluator:
         return value
 
     def views_data(self, left: Node) -> bool:
-        """Whether this is `x.select(…)` or its like: what is assigned to such a temporary is copied into the data."""
+        """Whether this is `x.select(…)`, `x[i]` or its like: what is assigned to such a temporary is copied into the
+        data."""
+        if left.type == "subscript_expression":
+            return any(map(self.frame.is_element, self.value(left.child_by_field_name("argument"))))
         function = left.child_by_field_name("function") if left.type == "call_expression" else None
         name = function.child_by_field_name("field") if function is not None else None
         return name is not None and self.frame.text(name) in ASSIGNED

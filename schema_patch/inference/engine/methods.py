@@ -235,6 +235,8 @@ class Methods:
                 return NOTHING
             if not known and name not in self.models.names.metadata:
                 self.memory.lose(value, node)
+                held = frozenset(o for o in self.state.reachable(value - self.memory.tensors(value)))
+                self.calling.escape(self.memory.tensors(held), node, f"in an object whose {name} is not resolved")
             if not known:
                 self.calling.escape_all(values, node, f"passed to the method {name}, which is not resolved")
         if name not in self.models.names.metadata:

@@ -267,12 +267,15 @@ class _Reader:
         arguments = [self.constant(a) for a in node.args]
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         namespace = self.libraries.get(_last(owner), "") if owner is not None else ""
-        op, meant = arguments[0], self.names.meant(node.args[1])
-        function = meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
-        if op is None:
+        # `lib.impl("op", function, "CPU")` and `torch.library.impl("ns::op", "cpu", function)`
+        op = arguments[0]
+        given = next((a for a, text in zip(node.args[1:], arguments[1:], strict=True) if text is None), None)
+        if op is None or given is None:
             return
+        meant = self.names.meant(given)
+        function = meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
         full = op if "::" in op or not namespace else f"{namespace}::{op}"
-        keys = [a for a in arguments[2:] if a] + [str(self.constant(k.value)) for k in node.keywords]
+        keys = [a for a in arguments[1:] if a] + [str(self.constant(k.value)) for k in node.keywords]
         if "Meta" in keys:
             self.fake(full, node, self.found.functions.get(function))
         elif function:

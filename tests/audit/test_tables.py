@@ -161,6 +161,11 @@ def test_operands_of_cutlass_are_read_and_the_result_is_written(tmp_path: Path, 
         assert trees.answers(made, f"{code}\n{OP} {{ auto args = make<G>(a, b); {RUN} }}") == {"a": R, "b": W}
 
 
+def test_what_scales_a_product_may_be_assigned_later(tmp_path: Path) -> None:
+    code = f"{OP} {{ typename Gemm::Arguments args{ARGUMENTS['3']}; args.epilogue.thread = {{ {{ {{a.data_ptr()}} }}, {{}} }}; {RUN} }}"
+    assert trees.answers(tmp_path, code) == {"a": R, "b": W}
+
+
 def test_an_epilogue_may_store_beside_the_result(tmp_path: Path) -> None:
     code = f"using E = cutlass::epilogue::fusion::Sm90AuxStore<0, T>;\n{OP} {{ typename Gemm::Arguments args"
     code += f"{ARGUMENTS['3, scaled'].replace(POINTERS[0], 'p, ld')}; {RUN} }}"

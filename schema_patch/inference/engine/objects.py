@@ -32,6 +32,7 @@ from .frame import Frame, arguments
 from .memory import Memory
 from .types import Types
 
+EPILOGUE = ".epilogue.thread"  # of CUTLASS's arguments: what scales the product
 BESIDE = re.compile(r"AuxStore|Reduction\b")
 
 
@@ -53,7 +54,11 @@ class Objects:
 
     def braces(self, node: Node) -> Value:
         """`{a, b}`: an object of its own whose elements and fields are the values."""
-        return self.state.fill(self.state.new(LIST), list(self.items(node)))
+        made = self.state.fill(self.state.new(LIST), list(self.items(node)))
+        left = node.parent.child_by_field_name("left") if node.parent is not None else None
+        if left is not None and self.frame.text(left).endswith(EPILOGUE) and not self.stores_beside():
+            self.only_read(made, ())
+        return made
 
     def listed(self, values: list[Value]) -> Value:
         """A container of these values; it is not told apart from them."""

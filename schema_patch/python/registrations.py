@@ -19,11 +19,12 @@ from . import literals
 from .modules import functions
 from .names import Names
 
-DECORATORS = frozenset({"custom_op", "triton_op", "register_custom_op"})
+MAKERS = frozenset({"custom_op", "triton_op"})
+DECORATORS = MAKERS | {"register_custom_op"}
 FAKES = frozenset({"register_fake", "impl_abstract", "register_meta", "_register_fake", "register_abstract"})
 FAKE_LIKE = re.compile("fake|abstract|meta", re.IGNORECASE)
 WRAPPERS = frozenset({"direct_register_custom_op"})
-REGISTER = FAKES | WRAPPERS | {"define", "impl"}
+REGISTER = MAKERS | FAKES | WRAPPERS | {"define", "impl"}
 HINT = re.compile(  # `_custom_ops`, which every caller imports, is none
     rb"custom_op(?!\w)|triton_op(?!\w)|\.define\(|register_fake|impl_abstract|\.impl\("
 )
@@ -209,6 +210,8 @@ class _Reader:
         name = _last(node.func)
         if name in WRAPPERS:
             self.wrapper(node)
+        elif name in MAKERS and node.args and alone:
+            self.operator(node, self.given(node), name)
         elif name in FAKES and node.args and alone:
             function = self.found.functions.get(_last(node.args[-1])) if len(node.args) > 1 else None
             self.fake(self.constant(node.args[0]), node, function)
@@ -216,6 +219,13 @@ class _Reader:
             self.define(node)
         elif name == "impl" and alone and len(node.args) >= 2 and isinstance(node.func, ast.Attribute):
             self.impl(node)
+
+    def given(self, node: ast.Call) -> str:
+        """The function of `custom_op("ns::op", function, …)` and `custom_op("ns::op", …)(function)`."""
+        around = self.names.parent.get(node)
+        called = around.args if isinstance(around, ast.Call) and around.func is node else []
+        meant = self.names.meant([*node.args[1:], *called][0]) if node.args[1:] or called else None
+        return meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
 
     def wrapper(self, node: ast.Call) -> None:
         """vLLM's direct_register_custom_op(op_name, op_func, mutates_args, fake_impl, …)."""
@@ -287,6 +297,23 @@ class _Reader:
         else:
             parameters = None if function is None else tuple(_parameters(function))
             self.found.fakes.append(Fake(name, self.where(node), parameters))
+
+
+def schema_of(operator: PyOperator, function: ast.FunctionDef | None) -> Schema | None:
+    """The schema of an operator; of one that torch makes from a function's annotations, as far as it says what is a
+    tensor and what is written."""
+    if operator.schema or operator.mutates is None or function is None:
+        return operator.parsed
+    arguments = []
+    for number, one in enumerate((*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)):
+        tensor = "Tensor" in (ast.unparse(one.annotation) if one.annotation else "")
+        mark = f"(a{number}!)" if one.arg in operator.mutates else ""
+        arguments.append(f"{f'Tensor{mark}' if tensor else 'int'} {one.arg}")
+    nothing = isinstance(function.returns, ast.Constant) and function.returns.value is None
+    try:
+        return parse(f"{operator.op}({', '.join(arguments)}) -> {'()' if nothing else 'Tensor'}")
+    except SchemaError:
+        return None
 
 
 def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, str | None]]:

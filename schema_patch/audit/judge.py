@@ -17,6 +17,7 @@ from schema_patch.inference.index.index import Index
 from schema_patch.inference.index.store import Store
 from schema_patch.inference.native import NativeFunctions
 from schema_patch.inference.operators import ImplementedOperator
+from schema_patch.inference.scripts import Scripts
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.python import tree as pytree
 from schema_patch.report.text import one_line
@@ -76,7 +77,7 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: tabl
     python = pytree.gather(paths, step)
     called = any(source.operators for source in python.sources)
     whole = tree.read(found, store, step, called=called)
-    index = Index(file.index for file in whole.files)
+    index = Index((file.index for file in whole.files), Scripts(python.paths).get)
     every = work.operators_of(whole, index, audit_python.without_function(python))
     step.expect(len(every))
     inferred = work.again(every, index, whole, store, step)

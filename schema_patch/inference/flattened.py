@@ -14,15 +14,14 @@ from .domain.values import (
     DEREF,
     MIXED,
     NOTHING,
-    STATIC,
     Field,
     Local,
     Origin,
     Parameter,
     Path,
-    Root,
     Value,
     at,
+    is_old,
     parameter,
 )
 
@@ -78,11 +77,6 @@ class _Flattening:
         return frozenset(found)
 
 
-def is_old(root: Root) -> bool:
-    """Whether a returned value is none that the call made."""
-    return isinstance(root, Parameter) or (isinstance(root, Local) and root.kind in (STATIC, MIXED))
-
-
 def flattened(summary: Summary, parameters: Sequence[str], arguments: Sequence[str], returns: int) -> Summary:
     """What a call of the wrapper does, which has these arguments and returns so many values."""
     flat, made = _Flattening(parameters, arguments), Summary()
@@ -93,7 +87,8 @@ def flattened(summary: Summary, parameters: Sequence[str], arguments: Sequence[s
                 made.add((kind, place, rest), chain, summary.reasons.get(effect, ""))
             else:
                 made.add((UNKNOWN, place, ()), chain, f"perhaps a part of '{parameters[root.number]}', which is used")
-    made.reads = {place[:2] for root, path in summary.reads for place in flat.places(root, path)}
+    reads = ((place, const) for root, path, const in summary.reads for place in flat.places(root, path))
+    made.reads = {(place, rest, const) for (place, rest, _), const in reads}
     for (root, path), value in summary.stores.items():
         for place, rest, _ in flat.places(root, path):
             made.stores[place, rest] = flat.value(value)

@@ -14,7 +14,7 @@ from schema_patch.cpp.registered import Implementation
 from schema_patch.schemas.grammar import Schema
 from schema_patch.schemas.inferred import Answer, Chain, Inferred, Kind
 
-from .domain.summary import LOST, WRITE, Summary, shorter
+from .domain.summary import LOST, TAKEN, UNKNOWN, WRITE, Summary, shorter
 from .domain.values import (
     ACCESSOR,
     DATA,
@@ -43,6 +43,7 @@ from .operators import NOT_REAL, ImplementedOperator
 
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 RAISES = re.compile(r"\s*(?:throw\b|AT_ERROR\s*\(|\w*_CHECK\w*\s*\(\s*(?:false|0)\s*[,)])")
+UNSEEN = "its data is not seen to be used"
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 
 
@@ -131,8 +132,12 @@ class Inference:
         )
         elsewhere = stray(summaries, {number for number, _ in tensors})
         answers = tuple(
-            doubted(found, elsewhere, lost(summaries, number)) if arg.name in schema.writes else found
-            for found, (number, arg) in zip(answers, tensors, strict=True)
+            doubted(told, elsewhere, lost(summaries, number))
+            if arg.name in schema.writes
+            else Answer(arg.name, Kind.READ)
+            if told.reason == UNSEEN and all(self.leaves_out(function, number) for function in found)
+            else told
+            for told, (number, arg) in zip(answers, tensors, strict=True)
         )
         places = tuple(f"{f.path}:{self.line(f)}" for f in found)
         return Inferred(answers, tuple(returned(schema, summaries)), places)
@@ -144,6 +149,16 @@ class Inference:
             return summary
         parameters = [declared.name for declared in read_parameters(self.index.signature(function)[1])]
         return flattened(summary, parameters, [arg.name for arg in schema.args], len(schema.returns))
+
+    def leaves_out(self, function: Function, number: int) -> bool:
+        """Whether a function that does something names a parameter nowhere, but to ask for its shape and the like."""
+        summary, declared = self.summaries.of(function), read_parameters(self.index.signature(function)[1])
+        if number >= len(declared) or BOXED.search(declared[number].type) or not (summary.effects or summary.reads):
+            return False
+        name, asks = declared[number].name, "|".join(sorted(self.summaries.models.names.metadata))
+        harmless = rf"\b{name}\s*(?:\.|->)\s*(?:{asks})\s*\(|\(void\)\s*{name}\s*;"
+        harmless += rf"|\b\w*CHECK\w*\(\s*{name}\s*\)|\bempty_like\(\s*{name}\b"
+        return not name or not re.search(rf"\b{name}\b", re.sub(harmless, "", self.index.written(function)))
 
     def only_raises(self, function: Function) -> bool:
         """Whether a function stands in for one that this build has not: it uses no argument, and ends in a raise."""
@@ -230,7 +245,7 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
         mine = (item for item in summary.effects.items() if item[0][1].number == number and item[0][0] != LOST)
         for effect, chain in sorted(mine, key=lambda item: (item[1], item[0][0], repr(item[0][2]))):
             kind, _, path = effect
-            meaning = classify(path, plain) if kind == WRITE else "passed"
+            meaning = classify(path, plain) if kind == WRITE else kind
             if meaning in ("written", "dense") and (meaning not in best or shorter(chain, best[meaning])):
                 best[meaning] = chain
             elif meaning == "perhaps":
@@ -239,7 +254,9 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
                 unknown = unknown or f"a store through a pointer that was read from it: {_place(chain)}"
             elif meaning == "inside":
                 unknown = unknown or f"a store behind a field of it, perhaps to its data: {_place(chain)}"
-            elif meaning == "passed":
+            elif meaning == TAKEN and not used(summary, number, path):
+                unknown = unknown or f"a pointer to write through is taken: {_place(chain)}"
+            elif meaning == UNKNOWN:
                 unknown = unknown or f"{summary.reasons.get(effect, 'passed on')}: {_place(chain)}"
         stored = (o for (root, path), value in summary.stores.items() if loaded(path) for o in value)
         if not unknown and any(o[0] is parameter(number) and DATA in o[1] for o in stored):
@@ -252,9 +269,15 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
         return Answer(name, Kind.UNKNOWN, (), unknown or missing[0])
     handed = any(o[0] is parameter(number) for summary in summaries for o in summary.returned)
     reads = (item for summary in summaries for item in summary.reads)
-    if not handed and not any(root.number == number and is_read(path, plain) for root, path in reads):
-        return Answer(name, Kind.UNKNOWN, (), "its data is not seen to be used")
+    if not handed and not any(root.number == number and is_read(path, plain) for root, path, _ in reads):
+        return Answer(name, Kind.UNKNOWN, (), UNSEEN)
     return Answer(name, Kind.READ)
+
+
+def used(summary: Summary, number: int, pointer: Path) -> bool:
+    """Whether what a pointer leads to is read by a way that might write there too, and so is seen not to."""
+    start = pointer[:4]
+    return any(r.number == number and not const and p[: len(start)] == start for r, p, const in summary.reads)
 
 
 def stray(summaries: Sequence[Summary], tensors: set[int]) -> Chain:

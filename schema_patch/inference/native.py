@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from schema_patch.schemas.inferred import Answer, Kind, Native
 
+from .domain.values import is_old
 from .engine.frame import TENSOR_LIKE
-from .flattened import is_old
 from .index.scan import Function
 from .index.syntax import read_parameters
 from .infer import Inference, answer
@@ -31,7 +31,7 @@ class NativeFunctions:
                 there = Function("", (), path, (0, 0), None, (0, 0), 0, (0, 0))
                 found |= {function.key: function for function in index.resolve(last, tuple(qualifiers), -1, there)}
             natives = [self.read(function) for function in found.values()]
-            self.known[name] = _both(natives) if natives else None
+            self.known[name] = both(natives)
         return self.known[name]
 
     def read(self, function: Function) -> Native:
@@ -44,8 +44,10 @@ class NativeFunctions:
         return Native(tuple(answers), not old)
 
 
-def _both(natives: list[Native]) -> Native | None:
+def both(natives: list[Native]) -> Native | None:
     """What functions of one name have in common; of an argument that they treat differently, nothing is known."""
+    if not natives:
+        return None
     first, *others = natives
     answers = list(first.answers)
     for other in others:

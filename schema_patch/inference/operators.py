@@ -23,7 +23,7 @@ from .index.scan import split
 NOT_REAL = re.compile(
     r"Meta|Fake|(?<!plicit)Autograd|ADInplaceOrView|Autocast|Functionalize|Tracer|Batched|Vmap|Python"
 )
-IMPL_CALL = re.compile(r"\.\s*impl\s*\(\s*(?:TORCH_SELECTIVE_NAME\s*\(\s*)?\"([\w:.]+)\"\s*\)?\s*,(.*)\)", re.DOTALL)
+IMPL_CALL = re.compile(r"\.\s*impl\s*(\()\s*(?:TORCH_SELECTIVE_NAME\s*\(\s*)?\"([\w:.]+)\"\s*\)?\s*,")
 IMPL_MACRO = re.compile(r"\.\s*impl\s*\(\s*(?:TORCH_SELECTIVE_NAME\s*\(\s*)?(\w+)")
 KEY = re.compile(r"DispatchKey::(\w+)|\bk([A-Z]\w+)")
 
@@ -114,10 +114,11 @@ def through_macros(source: bytes, path: str, macros: dict[str, Macro]) -> list[I
         call = IMPL_CALL.search(body)
         if not call:
             continue
-        own, _, name = call[1].rpartition("::")
-        key = KEY.search(call[2])
+        own, _, name = call[2].rpartition("::")
+        function = body[call.end() : closing(body, call.start(1))]
+        key = KEY.search(function)
         line = source.count(b"\n", 0, use.start()) + 1
         where = Location(path, line, use.start() - (source.rfind(b"\n", 0, use.start()) + 1) + 1)
         kind = (key[1] or key[2]) if key else ""
-        found.append(Implementation(name, own or None, where, Span(use.start(), end), "function", call[2], kind))
+        found.append(Implementation(name, own or None, where, Span(use.start(), end), "function", function, kind))
     return found

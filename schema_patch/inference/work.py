@@ -13,7 +13,7 @@ from schema_patch.schemas.inferred import Inferred
 from . import operators, unwritten
 from .domain import models
 from .engine.summaries import Summaries
-from .index.asked import number, touches
+from .index.asked import EVERY_RUN, number, touches
 from .index.index import Index
 from .index.mask import Macro
 from .index.store import Kept, ReadFile, Store
@@ -60,7 +60,7 @@ def again(
     files = {file.index.path: file for file in tree.files}
     keys = [key_of(operator) for operator in found]
     registered = (key.partition(" ")[0] for key in store.kept.results.keys() ^ set(keys))
-    changed = frozenset(map(number, (*changes(store.kept.files, files), *registered)))
+    changed = frozenset(map(number, (EVERY_RUN, *changes(store.kept.files, files), *registered)))
     known = {key: kept for key, kept in store.kept.results.items() if not touches(kept[1], changed)}
     missing = [n for n, key in enumerate(keys) if key not in known]
     new = told(found, index, missing, step)

@@ -2,7 +2,7 @@
 
 The three answers of mutation/infer.py, over one file, statement by statement: a name stands for what it was last
 assigned, and where branches meet, for what it was in either. A call that leaves the file is unknown, unless it is
-torch's own or an operator of which `known` says what it writes. What expressions mean is in pyvalues.py.
+torch's own or an operator of which `known` says what it writes. What expressions mean is in values.py and calling.py.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Protocol
 
 from schema_patch.schemas.inferred import Answer, Kind, Native
 
+from .calling import Calls
 from .modules import Module, Modules
-from .values import LIST, MEMORY, NOTHING, Flow, Found, Value, Values, names_of, parameters
+from .values import LIST, MEMORY, NOTHING, Flow, Found, Value, defaults, element, held, names_of, parameters, rest
 
 REGISTERS = re.compile(r"custom_op|triton_op|\b(?:impl|register\w*)\b")
 
@@ -96,6 +97,9 @@ class _Flow(Flow):
     def native(self, name: str) -> Native | None:
         return self.natives.get(name) if self.natives is not None else None
 
+    def path(self, module: Module, dotted: str) -> str:
+        return self.modules.path(module, dotted)
+
     def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
         return self.modules.function(module, dotted) if dotted else None
 
@@ -109,7 +113,7 @@ def _is_stub(function: ast.FunctionDef) -> bool:
     return empty and not all(REGISTERS.search(ast.unparse(one)) for one in function.decorator_list)
 
 
-class _Statements(Values):
+class _Statements(Calls):
     """The statements of one function, in order."""
 
     def run(self) -> None:
@@ -169,24 +173,37 @@ class _Statements(Values):
         self.branches([*node.body, *node.orelse], *(handler.body for handler in node.handlers), ())
         self.block(node.finalbody)
 
+    do_AsyncFor, do_AsyncWith, do_TryStar = do_For, do_With, do_Try
+
     def do_Match(self, node: ast.Match) -> None:
-        self.value(node.subject)
+        subject = self.value(node.subject)
+        found = subject | element(subject)
+        for pattern in (item for case in node.cases for item in ast.walk(case.pattern)):
+            if isinstance(pattern, ast.MatchAs | ast.MatchStar) and pattern.name:
+                self.names[pattern.name] = found if isinstance(pattern, ast.MatchAs) else held([found])
         self.branches(*(case.body for case in node.cases), ())
 
     def do_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Read where it stands, as if called there with new tensors; a call of it is read with its arguments."""
         before, returned, returns = dict(self.names), self.found.returned, list(self.found.returns)
+        given = {name: self.value(default) for name, default in defaults(node.args)}
         self.local_functions[node.name] = node
-        self.names |= dict.fromkeys(parameters(node), NOTHING)
+        self.names |= dict.fromkeys((*parameters(node), *rest(node)), NOTHING) | given
+        self.found.returned = NOTHING
         self.block(node.body)
+        self.returns_of[node.name] = self.found.returned
         self.names, self.found.returned, self.found.returns = before, returned, returns
+
+    do_AsyncFunctionDef = do_FunctionDef
+
+    def do_ClassDef(self, node: ast.ClassDef) -> None:
+        self.block(node.body)
 
     def do_Return(self, node: ast.Return) -> bool:
         parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value] if node.value else []
         values = tuple(self.value(part) for part in parts)
         self.found.returns.append(values)
-        held = frozenset().union(*values)
-        self.found.returned |= held if len(values) < 2 else frozenset((n, LIST if w == MEMORY else w) for n, w in held)
+        self.found.returned |= values[0] if len(values) == 1 else held(values)
         return False
 
     def do_Raise(self, node: ast.Raise) -> bool:
@@ -203,11 +220,11 @@ class _Statements(Values):
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-            values = [(self.value(item), self.is_number(item)) for item in value.elts]
-            for one, (given, number) in zip(target.elts, values, strict=True):
-                self.bind(one, given, number)
+            values = [(self.value(item), item, self.is_number(item)) for item in value.elts]
+            for one, (given, made, number) in zip(target.elts, values, strict=True):
+                self.bind(one, given, made, number)
             return
-        self.bind(target, self.value(value), self.is_number(value))
+        self.bind(target, self.value(value), value, self.is_number(value))
 
     def do_AugAssign(self, node: ast.AugAssign) -> None:
         """`x += y` writes a tensor's data; in Triton it moves a pointer."""
@@ -216,6 +233,8 @@ class _Statements(Values):
             mine = self.names.get(node.target.id, NOTHING)
             if self.triton:
                 self.bind(node.target, mine | value)
+            elif node.target.id in self.containers:
+                self.names[node.target.id] = mine | held([value])
             else:
                 self.write(frozenset(o for o in mine if o[1] != LIST), node.lineno)
         else:

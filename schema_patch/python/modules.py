@@ -53,11 +53,27 @@ class Modules:
         """The module of a file; empty where it cannot be read."""
         if path not in self._known:
             made = self._known[path] = Module(path)
-            for node in ast.walk(tree or _parsed(path)):
+            nodes = list(ast.walk(tree or _parsed(path)))
+            made.functions = functions(nodes)
+            for node in nodes:
                 _note(node, made)
-            for name in [name for name, function in made.functions.items() if function is None]:
-                del made.functions[name]
         return self._known[path]
+
+    def path(self, module: Module, dotted: str, depth: int = 0) -> str:
+        """A dotted name with what its first part is imported as, through imports of imports: `ops.add` as
+        `torch.ops.ns.add`."""
+        first, dot, rest = dotted.partition(".")
+        if first not in module.imports or depth > DEEPEST:
+            return dotted
+        level, target = module.imports[first]
+        if not level and target.partition(".")[0] == "torch":
+            return f"{target}{dot}{rest}"
+        *parts, name = target.split(".")
+        for path in self._files.named([p for p in parts if p], level, module.path)[:3]:
+            found = self.path(self.at(path), name, depth + 1)
+            if found != name:
+                return f"{found}{dot}{rest}"
+        return dotted
 
     def function(self, module: Module, dotted: str, depth: int = 0) -> tuple[Module, ast.FunctionDef] | None:
         """The function of another file that a name of this one means, through imports of imports."""
@@ -80,9 +96,27 @@ class Modules:
         return None
 
 
+def functions(nodes: Iterable[ast.AST]) -> dict[str, ast.FunctionDef]:
+    """The functions among these nodes, but methods and what `typing.overload` declares, by names that stand for one."""
+    methods: set[ast.AST] = set()
+    found: dict[str, list[ast.FunctionDef]] = {}
+    for node in nodes:  # a class comes before its methods
+        if isinstance(node, ast.ClassDef):
+            methods.update(node.body)
+        elif isinstance(node, ast.FunctionDef) and node not in methods and not any(map(_overload, node.decorator_list)):
+            found.setdefault(node.name, []).append(node)
+    return {name: same[0] for name, same in found.items() if len(same) == 1}
+
+
+def _overload(decorator: ast.expr) -> bool:
+    return ast.unparse(decorator).rpartition(".")[2] == "overload"
+
+
 def _note(node: ast.AST, made: Module) -> None:
-    if isinstance(node, ast.FunctionDef):
-        made.functions[node.name] = None if node.name in made.functions else node  # type: ignore[assignment]
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        text = ast.unparse(node.value) if isinstance(node.value, ast.Attribute) else ""
+        if text.startswith("torch.ops."):
+            made.imports.setdefault(node.targets[0].id, (0, text))
     elif isinstance(node, ast.Import):
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]

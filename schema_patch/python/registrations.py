@@ -16,13 +16,15 @@ from schema_patch.schemas.grammar import Schema, SchemaError, parse
 from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import literals
+from .modules import functions
 from .names import Names
 
-DECORATORS = frozenset({"custom_op", "triton_op", "register_custom_op"})
+MAKERS = frozenset({"custom_op", "triton_op"})
+DECORATORS = MAKERS | {"register_custom_op"}
 FAKES = frozenset({"register_fake", "impl_abstract", "register_meta", "_register_fake", "register_abstract"})
 FAKE_LIKE = re.compile("fake|abstract|meta", re.IGNORECASE)
 WRAPPERS = frozenset({"direct_register_custom_op"})
-REGISTER = FAKES | WRAPPERS | {"define", "impl"}
+REGISTER = MAKERS | FAKES | WRAPPERS | {"define", "impl"}
 HINT = re.compile(  # `_custom_ops`, which every caller imports, is none
     rb"custom_op(?!\w)|triton_op(?!\w)|\.define\(|register_fake|impl_abstract|\.impl\("
 )
@@ -121,24 +123,15 @@ class _Reader:
 
     def read(self) -> PySource:
         calls: list[ast.Call] = []
-        methods: set[ast.AST] = set()
-        twice: set[str] = set()
+        self.found.functions = functions(self.names.nodes)
         decorated: list[tuple[ast.expr, ast.FunctionDef]] = []
         for node in self.names.nodes:
             if isinstance(node, ast.Call):
                 calls.append(node)
-            elif isinstance(node, ast.ClassDef):
-                methods |= {item for item in node.body if isinstance(item, ast.FunctionDef)}
             elif isinstance(node, ast.FunctionDef):
-                if node not in methods and node.name in self.found.functions:
-                    twice.add(node.name)
-                elif node not in methods:
-                    self.found.functions[node.name] = node
                 decorated += [(decorator, node) for decorator in node.decorator_list]
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 self.library(node)
-        for name in twice:  # which of them a call means is not known
-            del self.found.functions[name]
         for decorator, function in decorated:
             self.decorated(decorator, function)
         ours = {decorator for decorator, _ in decorated}
@@ -217,6 +210,8 @@ class _Reader:
         name = _last(node.func)
         if name in WRAPPERS:
             self.wrapper(node)
+        elif name in MAKERS and node.args and alone:
+            self.operator(node, self.given(node), name)
         elif name in FAKES and node.args and alone:
             function = self.found.functions.get(_last(node.args[-1])) if len(node.args) > 1 else None
             self.fake(self.constant(node.args[0]), node, function)
@@ -224,6 +219,13 @@ class _Reader:
             self.define(node)
         elif name == "impl" and alone and len(node.args) >= 2 and isinstance(node.func, ast.Attribute):
             self.impl(node)
+
+    def given(self, node: ast.Call) -> str:
+        """The function of `custom_op("ns::op", function, …)` and `custom_op("ns::op", …)(function)`."""
+        around = self.names.parent.get(node)
+        called = around.args if isinstance(around, ast.Call) and around.func is node else []
+        meant = self.names.meant([*node.args[1:], *called][0]) if node.args[1:] or called else None
+        return meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
 
     def wrapper(self, node: ast.Call) -> None:
         """vLLM's direct_register_custom_op(op_name, op_func, mutates_args, fake_impl, …)."""
@@ -275,12 +277,15 @@ class _Reader:
         arguments = [self.constant(a) for a in node.args]
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         namespace = self.libraries.get(_last(owner), "") if owner is not None else ""
-        op, meant = arguments[0], self.names.meant(node.args[1])
-        function = meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
-        if op is None:
+        # `lib.impl("op", function, "CPU")` and `torch.library.impl("ns::op", "cpu", function)`
+        op = arguments[0]
+        given = next((a for a, text in zip(node.args[1:], arguments[1:], strict=True) if text is None), None)
+        if op is None or given is None:
             return
+        meant = self.names.meant(given)
+        function = meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
         full = op if "::" in op or not namespace else f"{namespace}::{op}"
-        keys = [a for a in arguments[2:] if a] + [str(self.constant(k.value)) for k in node.keywords]
+        keys = [a for a in arguments[1:] if a] + [str(self.constant(k.value)) for k in node.keywords]
         if "Meta" in keys:
             self.fake(full, node, self.found.functions.get(function))
         elif function:
@@ -292,6 +297,23 @@ class _Reader:
         else:
             parameters = None if function is None else tuple(_parameters(function))
             self.found.fakes.append(Fake(name, self.where(node), parameters))
+
+
+def schema_of(operator: PyOperator, function: ast.FunctionDef | None) -> Schema | None:
+    """The schema of an operator; of one that torch makes from a function's annotations, as far as it says what is a
+    tensor and what is written."""
+    if operator.schema or operator.mutates is None or function is None:
+        return operator.parsed
+    arguments = []
+    for number, one in enumerate((*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)):
+        tensor = "Tensor" in (ast.unparse(one.annotation) if one.annotation else "")
+        mark = f"(a{number}!)" if one.arg in operator.mutates else ""
+        arguments.append(f"{f'Tensor{mark}' if tensor else 'int'} {one.arg}")
+    nothing = isinstance(function.returns, ast.Constant) and function.returns.value is None
+    try:
+        return parse(f"{operator.op}({', '.join(arguments)}) -> {'()' if nothing else 'Tensor'}")
+    except SchemaError:
+        return None
 
 
 def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, str | None]]:

@@ -1,35 +1,34 @@
 """What a Python expression can stand for, and what evaluating it writes: which parameter's memory, and how surely.
 
-Knows torch's and Triton's names for what is a view, a copy or written in place; statements are in pyflow.py.
+Knows torch's names for what is a view, a copy or written in place; calls are in calling.py, statements in flow.py.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schema_patch.schemas.inferred import Kind, Native
+from schema_patch.schemas.inferred import Native
 
 from .modules import Module
 
 VIEWS = frozenset(
     "view unsqueeze squeeze select narrow transpose t permute expand expand_as as_strided detach flatten_view "
     "view_as unflatten swapaxes movedim unbind chunk split T mT data real diagonal unfold view_as_real "
-    "view_as_complex tensor_split".split()
+    "view_as_complex tensor_split swapdims moveaxis mH H adjoint hsplit vsplit dsplit numpy storage untyped_storage "
+    "data_ptr atleast_1d atleast_2d atleast_3d broadcast_to broadcast_tensors from_numpy from_dlpack alias __getitem__ "
+    "unsafe_split unsafe_chunk".split()
 )
 # A copy, unless nothing would change.
-PERHAPS = frozenset("contiguous reshape flatten ravel to type type_as float half bfloat16 double int long cuda".split())
-NOT_IN_PLACE = frozenset({"requires_grad_", "resize_", "set_", "retain_grad_", "__init__", "share_memory_"})
-PURE = frozenset(
-    "torch F math np len int float bool str isinstance range min max abs sum print tuple list zip enumerate triton "
-    "cdiv functional empty_like getattr hasattr type id repr sorted assert_close logger warnings".split()
+PERHAPS = frozenset(
+    "contiguous reshape flatten ravel to type type_as float half bfloat16 double int long cuda cpu as_tensor asarray "
+    "resolve_conj resolve_neg expand_contiguous getattr".split()
 )
-NOT_PURE = ("torch.distributed", "torch.ops", "torch.utils", "torch.compile", "torch.jit", "tl.inline_asm")
-MODULES = ("torch.", "F.", "dist.", "torch_")  # whose functions may be called `relu_` as a tensor's methods are
-MAPPED = frozenset({"make_block_ptr", "advance", "to", "make_tensor_descriptor", "multiple_of", "max_contiguous"})
-STORES = re.compile(r"\w*store|atomic_\w+")
+IN_PLACE = re.compile(r"__(?:i(?:add|sub|mul|truediv|floordiv|mod|pow|and|or|xor|lshift|rshift|matmul)|setitem)__")
+NOT_IN_PLACE = frozenset({"requires_grad_", "resize_", "set_", "retain_grad_", "__init__", "share_memory_"})
+CONTAINERS = frozenset("list dict set tuple defaultdict OrderedDict deque".split())
 NUMBERS = frozenset({"size", "stride", "numel", "dim", "len", "int", "item", "cdiv", "ndim", "program_id"})
 NO_TENSOR = re.compile(
     r"(?:\b(?:int|float|bool|str|None|list|List|tuple|Tuple|Sequence|Optional|Union|Literal|torch\.\w*(?:dtype|device"
@@ -64,6 +63,10 @@ class Flow:
         """The function that C++ hands to Python by this name."""
         raise NotImplementedError
 
+    def path(self, module: Module, dotted: str) -> str:
+        """A dotted name as torch has it, where it is imported or assigned by another."""
+        raise NotImplementedError
+
     def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
         """The function of another file that a name means."""
         raise NotImplementedError
@@ -74,6 +77,19 @@ def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
+def defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters that have a default, and it."""
+    places = [*arguments.posonlyargs, *arguments.args]
+    yield from ((a.arg, d) for a, d in zip(reversed(places), reversed(arguments.defaults), strict=False))
+    yield from ((a.arg, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None)
+
+
+def rest(function: ast.FunctionDef) -> tuple[str, str]:
+    """The names behind `*` and `**`, or ""."""
+    arguments = function.args
+    return tuple(a.arg if a else "" for a in (arguments.vararg, arguments.kwarg))  # type: ignore[return-value]
+
+
 def parameters(function: ast.FunctionDef) -> list[str]:
     return [argument.arg for argument in _arguments(function)]
 
@@ -82,14 +98,16 @@ def names_of(node: ast.AST) -> Iterator[str]:
     return (item.id for item in ast.walk(node) if isinstance(item, ast.Name))
 
 
-def _dotted(node: ast.expr) -> str:
+def dotted_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
+        return f"{dotted_name(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _in_place(name: str) -> bool:
-    return name.endswith("_") and not name.endswith("__") and name not in NOT_IN_PLACE
+def in_place(name: str) -> bool:
+    if name.endswith("__"):
+        return IN_PLACE.fullmatch(name) is not None
+    return name.endswith("_") and name not in NOT_IN_PLACE
 
 
 def _given(argument: ast.arg, triton: bool) -> Value:
@@ -97,6 +115,21 @@ def _given(argument: ast.arg, triton: bool) -> Value:
     if kind and ("Tensor" not in kind and NO_TENSOR.fullmatch(kind)):
         return NOTHING
     return frozenset({(argument.arg, LIST if LISTS.search(kind) else MEMORY)})
+
+
+def is_container(made: ast.expr | None) -> bool:
+    """Whether an expression makes a list, a dictionary or the like."""
+    literals = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    return isinstance(made, literals) or (isinstance(made, ast.Call) and last(made.func) in CONTAINERS)
+
+
+def makes_tensor(made: ast.expr | None) -> bool:
+    """Whether an expression surely is a new tensor, or a number."""
+    if isinstance(made, ast.Call):
+        return dotted_name(made.func).startswith(("torch.", "F.")) and not dotted_name(made.func).startswith(
+            "torch.ops"
+        )
+    return isinstance(made, ast.BinOp)
 
 
 class Values:
@@ -108,6 +141,10 @@ class Values:
         self.function = function
         self.triton = any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
         self.names: dict[str, Value] = {a.arg: _given(a, self.triton) for a in _arguments(function)}
+        self.names |= {name: frozenset({(name, LIST)}) for name in rest(function) if name}
+        self.containers: set[str] = set()  # names of lists, dictionaries and the like that are made here
+        self.tensors: set[str] = set()  # names of tensors that are made here
+        self.returns_of: dict[str, Value] = {}  # what functions that are defined here give back of what is around them
         self.numbers = {a.arg for a in _arguments(function) if a.annotation and ast.unparse(a.annotation) == "int"}
         self.local_functions: dict[str, ast.FunctionDef] = {}
         self.found = Found()
@@ -121,26 +158,44 @@ class Values:
         doubtful = frozenset(o for o in value if o[1] == MAYBE)
         self.effect("unknown", doubtful, line, "written where what came before makes no copy")
 
-    def bind(self, target: ast.expr, value: Value, number: bool = False) -> None:
-        """`target = value`."""
+    def bind(self, target: ast.expr, value: Value, made: ast.expr | None = None, number: bool = False) -> None:
+        """`target = value`; `made`: the expression that it is."""
         if isinstance(target, ast.Name):
             self.names[target.id] = value
             (self.numbers.add if number else self.numbers.discard)(target.id)
+            kinds = ((self.containers, is_container(made)), (self.tensors, makes_tensor(made)))
+            for names, of_kind in kinds:
+                (names.add if of_kind else names.discard)(target.id)
         elif isinstance(target, ast.Tuple | ast.List):
             for item in target.elts:
-                self.bind(item, _element(value), number)
+                self.bind(item, element(value), number=number)
         elif isinstance(target, ast.Starred):
-            self.bind(target.value, value)
+            self.bind(target.value, held([value]))
         elif isinstance(target, ast.Subscript):
             self.value(target.slice)
-            held = self.value(target.value)
-            self.write(frozenset(o for o in held if o[1] != LIST), target.lineno)
+            base = self.value(target.value)
+            self.write(frozenset(o for o in base if o[1] != LIST), target.lineno)
+            self.keep(target.value, value, target.lineno)
         elif isinstance(target, ast.Attribute):
             self.effect("unknown", self.value(target.value), target.lineno, f"its .{target.attr} is assigned to")
+            self.effect("unknown", value, target.lineno, f"kept in a .{target.attr}")
+
+    def keep(self, node: ast.expr, value: Value, line: int) -> None:
+        """A value becomes an element of what an expression stands for."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        if not isinstance(node, ast.Name):
+            self.effect("unknown", value, line, "kept in an object")
+        elif node.id in self.containers:
+            self.names[node.id] = self.names.get(node.id, NOTHING) | held([value])
+        elif any(what == LIST for _, what in self.names.get(node.id, NOTHING)):
+            self.effect("unknown", value, line, f"kept in '{node.id}'")
+        elif node.id not in self.tensors and not self.names.get(node.id):  # else its data is copied
+            self.names[node.id] = perhaps(value)
 
     def each(self, target: ast.expr, node: ast.expr) -> None:
         """`for target in node`."""
-        name = _dotted(node.func) if isinstance(node, ast.Call) else ""
+        name = dotted_name(node.func) if isinstance(node, ast.Call) else ""
         parts = target.elts if isinstance(target, ast.Tuple) else []
         if isinstance(node, ast.Call) and name == "range":
             self.bind(target, NOTHING, number=True)
@@ -151,7 +206,7 @@ class Values:
             for part, item in zip(parts, node.args, strict=True):
                 self.each(part, item)
         else:
-            self.bind(target, _element(self.value(node)))
+            self.bind(target, element(self.value(node)))
 
     def value(self, node: ast.expr) -> Value:
         """The parameters that an expression shares memory with."""
@@ -169,17 +224,31 @@ class Values:
 
     def of_NamedExpr(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
-        self.bind(node.target, value)
+        self.bind(node.target, value, node.value)
         return value
 
     def of_Starred(self, node: ast.Starred) -> Value:
-        return _element(self.value(node.value))
+        return element(self.value(node.value))
 
     def of_Tuple(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
-        held = frozenset().union(*(self.value(item) for item in node.elts)) if node.elts else NOTHING
-        return frozenset((name, LIST if what == MEMORY else what) for name, what in held)
+        return held([self.value(item) for item in node.elts])
 
     of_List = of_Set = of_Tuple
+
+    def of_Dict(self, node: ast.Dict) -> Value:
+        return held([self.value(item) for item in (*filter(None, node.keys), *node.values)])
+
+    def of_Await(self, node: ast.Await | ast.FormattedValue) -> Value:
+        return self.value(node.value)
+
+    of_FormattedValue = of_Await
+
+    def of_Yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
+        if node.value is not None:
+            self.found.returned |= held([self.value(node.value)])
+        return NOTHING
+
+    of_YieldFrom = of_Yield
 
     def of_Subscript(self, node: ast.Subscript) -> Value:
         value = self.value(node.value)
@@ -210,15 +279,19 @@ class Values:
         if isinstance(node, ast.Attribute):
             return node.attr == "shape"  # `h, w = x.shape`
         function = node.func if isinstance(node, ast.Call) else None
-        return function is not None and _last(function) in NUMBERS
+        return function is not None and last(function) in NUMBERS
 
     def of_Attribute(self, node: ast.Attribute) -> Value:
         value = self.value(node.value)
+        if in_place(node.attr) and not self.triton:
+            self.effect("unknown", value, node.lineno, f"its method {node.attr} is taken")
         return value if node.attr in VIEWS else NOTHING
 
     def of_BinOp(self, node: ast.BinOp) -> Value:
-        left, right = self.value(node.left), self.value(node.right)
-        return left | right if self.triton and isinstance(node.op, ast.Add | ast.Sub) else NOTHING
+        both = self.value(node.left) | self.value(node.right)
+        if self.triton:
+            return both if isinstance(node.op, ast.Add | ast.Sub) else NOTHING
+        return frozenset(o for o in both if o[1] == LIST)  # a list of both
 
     def of_IfExp(self, node: ast.IfExp) -> Value:
         self.value(node.test)
@@ -229,169 +302,38 @@ class Values:
 
     def of_Lambda(self, node: ast.Lambda) -> Value:
         before = dict(self.names)
-        self.names |= {a.arg: NOTHING for a in node.args.args}
+        given = {name: self.value(default) for name, default in defaults(node.args)}
+        self.names |= {a.arg: NOTHING for a in node.args.args} | given
         self.value(node.body)
         self.names = before
         return NOTHING
 
-    def of_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+    def of_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
         before = dict(self.names)
         for part in node.generators:
             self.each(part.target, part.iter)
             for test in part.ifs:
                 self.value(test)
-        value = self.value(node.elt)
+        value = self.value(node.value if isinstance(node, ast.DictComp) else node.elt)
         self.names = before
-        return frozenset((name, LIST if what == MEMORY else what) for name, what in value)
+        return held([value])
 
-    of_SetComp = of_GeneratorExp = of_ListComp
-
-    def of_Call(self, node: ast.Call) -> Value:
-        function, line = node.func, node.lineno
-        values = [self.value(item) for item in node.args]
-        named = [(keyword.arg or "", self.value(keyword.value)) for keyword in node.keywords]
-        if isinstance(function, ast.Subscript):  # kernel[grid](…)
-            self.value(function.slice)
-            return self.local(_kernel(function.value), values, named, line, _dotted(function.value))
-        dotted, name = _dotted(function), _last(function)
-        base = self.value(function.value) if isinstance(function, ast.Attribute) else NOTHING
-        if self.triton and STORES.fullmatch(name):
-            self.write(values[0] if dotted.startswith("tl.") and values else base, line)
-        elif self.triton and name in MAPPED:
-            return base | (values or [next((value for key, value in named if key == "base"), NOTHING)])[0]
-        elif dotted.startswith("torch.ops."):
-            self.operator(dotted, values, named, line)
-        elif base:
-            return self.method(name, base, named, line)
-        elif isinstance(function, ast.Attribute) and _in_place(name) and not dotted.startswith(MODULES):
-            return NOTHING  # a method of a tensor that was made here: it reads its arguments
-        elif dotted == name and (name in self.local_functions or name in self.module.functions):
-            return self.local(name, values, named, line)
-        elif found := self.flow.elsewhere(self.module, dotted):
-            return self.called(*found, values, named, line)
-        elif native := self.native(node, dotted):
-            return self.bound(native, dotted, values, named, line)
-        elif dotted.startswith(NOT_PURE) or (dotted.split(".")[0] not in PURE and not dotted.startswith("tl.")):
-            given = frozenset().union(*values, *(value for _, value in named))
-            self.effect("unknown", given, line, f"passed to {dotted or 'a call'}")
-        else:
-            return self.pure(name, node, values, named)
-        return NOTHING
-
-    def native(self, node: ast.Call, dotted: str) -> Native | None:
-        """The C++ behind a function of a module that is imported and is no file of the tree."""
-        first = dotted.partition(".")[0]
-        if first in PURE or first not in self.module.imports or any(isinstance(a, ast.Starred) for a in node.args):
-            return None
-        return self.flow.native(dotted.rpartition(".")[2])
-
-    def bound(
-        self, native: Native, dotted: str, values: Sequence[Value], named: Sequence[tuple[str, Value]], line: int
-    ) -> Value:
-        """What a function of C++ does with these arguments."""
-        answers = {answer.name: answer for answer in native.answers}
-        given = [*zip(native.answers, values, strict=False), *((answers.get(name), value) for name, value in named)]
-        for answer, value in given:
-            if answer is not None and answer.kind is Kind.WRITTEN:
-                self.write(value, line)
-            elif answer is None or answer.kind is Kind.UNKNOWN:
-                self.effect("unknown", value, line, f"passed to {dotted}{f' ({answer.reason})' if answer else ''}")
-        every = frozenset().union(*values, *(value for _, value in named))
-        return NOTHING if native.fresh else frozenset((name, MAYBE) for name, _ in every)
-
-    def method(self, name: str, base: Value, named: Sequence[tuple[str, Value]], line: int) -> Value:
-        """A method of a tensor that was given, or of a list of them."""
-        self.out(named, line)
-        if name in PERHAPS:
-            return frozenset((root, MAYBE) for root, _ in base)
-        if name in ("pop", "get", "values", "items"):
-            return _element(base)
-        if _in_place(name):
-            self.write(base, line)
-        return base if name in VIEWS or name.endswith("_") else NOTHING
-
-    def pure(self, name: str, node: ast.Call, values: Sequence[Value], named: Sequence[tuple[str, Value]]) -> Value:
-        """A function of torch or of Python: it writes `out`, and the first argument where its name says so."""
-        self.out(named, node.lineno)
-        first = values[0] if values else NOTHING
-        inplace = any(k.arg == "inplace" and getattr(k.value, "value", False) is True for k in node.keywords)
-        if _in_place(name) or inplace:
-            self.write(first, node.lineno)
-        if name in PERHAPS and not self.triton:
-            return frozenset((root, MAYBE) for root, _ in first)
-        return first if name in VIEWS or name in ("list", "tuple", "reversed") or name.endswith("_") else NOTHING
-
-    def out(self, named: Sequence[tuple[str, Value]], line: int) -> None:
-        for key, value in named:
-            if key == "out":
-                self.write(value, line)
-
-    def operator(self, dotted: str, values: Sequence[Value], named: Sequence[tuple[str, Value]], line: int) -> None:
-        """torch.ops.ns.op(…)"""
-        parts = dotted.removeprefix("torch.ops.").split(".")
-        if parts[0] == "aten":
-            self.out(named, line)
-            if len(parts) > 1 and _in_place(parts[1]) and values:
-                self.write(values[0], line)
-            return
-        writes = self.flow.known.get("::".join(parts[:2]))
-        for number, value in enumerate(values):
-            if writes is None:
-                self.effect("unknown", value, line, f"passed to {dotted}")
-            elif number in writes:
-                self.write(value, line)
-        for _, value in named if writes != () else ():
-            self.effect("unknown", value, line, f"passed to {dotted}")
-
-    def local(
-        self, name: str, values: Sequence[Value], named: Sequence[tuple[str, Value]], line: int, dotted: str = ""
-    ) -> Value:
-        """A function or Triton kernel of this file, or of one that it imports from."""
-        target = self.local_functions.get(name) or self.module.functions.get(name)
-        if target is not None:
-            return self.called(self.module, target, values, named, line)
-        found = self.flow.elsewhere(self.module, dotted or name)
-        if found:
-            return self.called(*found, values, named, line)
-        what = f"passed to {name or 'a kernel'}, not followed"
-        self.effect("unknown", frozenset().union(*values, *(value for _, value in named)), line, what)
-        return NOTHING
-
-    def called(
-        self,
-        module: Module,
-        target: ast.FunctionDef,
-        values: Sequence[Value],
-        named: Sequence[tuple[str, Value]],
-        line: int,
-    ) -> Value:
-        """What a function does with these arguments."""
-        found = self.flow.of(module, target)
-        given = dict(zip(parameters(target), values, strict=False)) | dict(named)
-        for parameter, value in given.items():
-            for kind, at, why in found.effects.get(parameter, ()):
-                place = at if module is self.module else line  # in this file
-                if kind == "written":
-                    self.write(value, place)
-                else:
-                    self.effect(kind, value, line, why)
-        returned = ((given.get(parameter, NOTHING), what) for parameter, what in found.returned)
-        return frozenset(
-            (root, MAYBE if MAYBE in (own, what) else own) for value, what in returned for root, own in value
-        )
+    of_SetComp = of_GeneratorExp = of_DictComp = of_ListComp
 
 
-def _element(value: Value) -> Value:
+def element(value: Value) -> Value:
     """A part of a tensor, or an element of a list of tensors."""
     return frozenset((name, MEMORY if what == LIST else what) for name, what in value)
 
 
-def _last(node: ast.expr) -> str:
+def held(values: Iterable[Value]) -> Value:
+    """A container of these values."""
+    return frozenset((name, LIST if what == MEMORY else what) for value in values for name, what in value)
+
+
+def perhaps(value: Value) -> Value:
+    return frozenset((name, MAYBE) for name, _ in value)
+
+
+def last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _kernel(node: ast.expr) -> str:
-    """The name of a kernel in `kernel[grid]` and `wrap_triton(kernel)[grid]`."""
-    if isinstance(node, ast.Call) and node.args and _last(node.func) in ("wrap_triton", "capture_triton"):
-        return _last(node.args[0])
-    return _last(node)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from schema_patch.model import Checked, Finding, Report, ToolError
+from schema_patch.model import Checked, Finding, Report, Severity, ToolError
 from schema_patch.python import calls, wrap
 from schema_patch.python import tree as pytree
 from schema_patch.python.calls import Outside
 from schema_patch.python.handles import Handles
+from schema_patch.python.registrations import schema_of
 from schema_patch.python.tree import Python
 from schema_patch.schemas import rules
 from schema_patch.schemas.gone import VoidedOperator
@@ -73,16 +74,18 @@ def _registered(python: Python, table: Table, ops: Selection) -> tuple[list[Chec
     checked: list[Checked] = []
     bad = (patch.parsed_of(o.said, o.location) for o in python.unparsed if ops.takes(o.op, namespace_of(o.name)))
     findings = [finding for finding in bad if isinstance(finding, Finding)]
-    for operator in python.operators:
-        schema, namespace = operator.parsed, namespace_of(operator.name)
+    pairs = ((operator, source) for source in python.sources for operator in source.operators)
+    for operator, source in pairs:
+        function = source.decorated.get(operator.location) or source.functions.get(operator.function)
+        schema, namespace = schema_of(operator, function), namespace_of(operator.name)
         if not ops.takes(operator.op, namespace):
             continue
         judgement = patch.judge(schema, namespace, table)[1] if schema else rules.NOT_KNOWN
         checked.append(Checked(operator.op, operator.location, operator.said, judgement.verdict, judgement.reason))
         if judgement.code:
-            findings.append(
-                Finding(judgement.code, operator.location, operator.op, judgement.reason, judgement.severity)
-            )
+            by_infer = not operator.schema and judgement.severity is Severity.ERROR
+            reason = f"{judgement.reason}{' (apply --infer writes mutates_args)' if by_infer else ''}"
+            findings.append(Finding(judgement.code, operator.location, operator.op, reason, judgement.severity))
     return checked, findings
 
 

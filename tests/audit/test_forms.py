@@ -14,7 +14,7 @@ from schema_patch.audit import apply, judge
 from schema_patch.commands.console import Steps
 from schema_patch.model import Verdict
 from schema_patch.python import tree as python_tree
-from schema_patch.schemas import table
+from schema_patch.schemas import rules, table
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.selection import ALL
 from schema_patch.source import patch, tree
@@ -150,6 +150,31 @@ def test_an_operator_of_the_table_that_python_registers_is_judged_by_it(tmp_path
     rows, findings, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
     assert [(row.op, row.verdict) for row in rows] == [(op, Verdict.WRONG)]
     assert [finding.code for finding in findings] == ["SP101"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "@custom_op({name}, mutates_args={mutates})",
+        "custom_op({name}, mutates_args={mutates})(f)",
+        "custom_op({name}, f, mutates_args={mutates})",
+    ],
+)
+@pytest.mark.parametrize("says", ["nothing", "less", "all", "more"])
+def test_annotations_of_an_operator_of_the_table_are_judged_by_it(tmp_path: Path, form: str, says: str) -> None:
+    """`custom_op` has no schema in the source: torch makes it of the function's parameters and `mutates_args`."""
+    entries = table.load().entries.items()
+    op, entry = next((name, e) for name, e in entries if len(e.writes) > 1 and e.returns not in e.arguments)
+    spare = next(name for name in entry.arguments if name not in entry.writes)
+    mutates = {"nothing": [], "less": entry.writes[:1], "all": entry.writes, "more": [*entry.writes, spare]}[says]
+    use = form.format(name=repr(f"{table.load().namespaces[0]}::{op}"), mutates=tuple(mutates))
+    function = f"def f({', '.join(f'{name}: torch.Tensor' for name in entry.arguments)}) -> None: ..."
+    lines = [use, function] if use.startswith("@") else [function, use]
+    (tmp_path / "a.py").write_text("\n".join(["import torch", "from torch.library import custom_op", *lines]))
+    rows, findings, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
+    assert [(row.op, row.reason == rules.NOT_IN_TABLE) for row in rows] == [(op, False)]
+    codes = {"nothing": ["SP101"], "less": ["SP102"], "all": [], "more": ["SP106"]}
+    assert [finding.code for finding in findings] == codes[says]
 
 
 def test_a_schema_in_python_that_torch_would_not_take_is_told_by_both(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def test_the_evaluator_alone_knows_operators_and_assignments(tmp_path: Path) -> 
     (assignment,) = nodes(at_hand, "assignment_expression")
     alone.value(assignment)
     assert {effect[1:] for effect in at_hand.state.summary.effects} == {(FIRST, (DEREF,))}
-    assert (SECOND, (DEREF,)) in at_hand.state.summary.reads
+    assert (SECOND, (DEREF,), False) in at_hand.state.summary.reads
 
 
 def test_another_part_enters_what_it_reads(tmp_path: Path) -> None:

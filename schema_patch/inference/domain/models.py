@@ -19,17 +19,19 @@ class Launch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Intrinsics whose names fit a pattern, and the arguments that they write; the others are read."""
+    """Functions whose names fit a pattern, and the arguments that they write; the others are read."""
 
     pattern: str
     writes: tuple[int, ...]
 
 
 class Aggregate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Elements of an object, by the end of its type's name: the first that is there leads to what is written."""
+    """Elements of an object, by the end of its type's name: the first of `writes` that is there leads to what is
+    written, what is at `more` may be too, and the rest is read."""
 
     type: str
     writes: tuple[str, ...]
+    more: str
     first: str = ""  # what the text of the first element contains
 
 
@@ -53,6 +55,7 @@ class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     not_in_place: Names
     stores: Names
     atomics: Names
+    products: Names
 
 
 class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

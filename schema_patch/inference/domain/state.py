@@ -5,14 +5,14 @@ An assignment replaces what a variable holds; where branches meet, it holds what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from schema_patch.schemas.inferred import Chain
 
 from . import values
-from .summary import UNKNOWN, WRITE, Summary
+from .summary import TAKEN, UNKNOWN, WRITE, Summary
 from .values import (
     ACCESSOR,
     ADDRESS,
@@ -26,6 +26,7 @@ from .values import (
     THIS,
     VARIABLE,
     WIDEST,
+    Callee,
     Element,
     Local,
     Origin,
@@ -50,6 +51,11 @@ CROWD = at(Local("crowd", 0))  # what a place holds at which more met than is fo
 Item = tuple[str, Value]  # of a list in braces: the field that a designator names, or ""
 
 
+def wide(value: Collection[Origin]) -> bool:
+    """Whether a value stands for more places than are followed; functions do not count."""
+    return len(value) > WIDEST and sum(not isinstance(root, Callee) for root, _, _ in value) > WIDEST
+
+
 @dataclass(slots=True)
 class Variable:
     """A local variable, or a parameter."""
@@ -61,7 +67,6 @@ class Variable:
     handle: bool = False  # a reference to a tensor, which may be bound to another one: what it holds is in the heap
     const: bool = False
     scalar: bool = False
-    plain: bool = False  # neither pointer, reference, auto nor tensor: holds no place of the data that it is read from
 
 
 @dataclass
@@ -77,7 +82,11 @@ class State:
     assigned: dict[Root, int] = field(default_factory=dict)  # how often each variable was
     inside: dict[Root, set[Path]] = field(default_factory=dict)  # the paths at which an object ever held something
     tensors: set[Parameter] = field(default_factory=set)  # parameters that are tensors, optional ones or lists of them
+    plain: set[Root] = field(default_factory=set)
+    """Variables and arrays of neither pointers, references, auto nor tensors: what they hold is no place of the data
+    that it was read from."""
     absent: frozenset[Parameter] = frozenset()  # optional parameters that are empty here: nothing happens to them
+    leaving: dict[Place, Value] = field(default_factory=dict)  # what objects held where they were returned
     now: Chain = ()  # the statement at hand
 
     def new(self, kind: str = VARIABLE) -> Local:
@@ -109,6 +118,13 @@ class State:
         """The class of the first of these objects that has one."""
         return next((self.classes[o[0]] for o in ordered(value) if not o[1] and o[0] in self.classes), "")
 
+    def as_const(self, value: Value) -> Value:
+        """The places reached as const from here on: what was asked for to write through is only read then."""
+        for root, path, const in value:
+            if not const and isinstance(root, Parameter) and (TAKEN, root, path) in self.summary.effects:
+                self.read([(root, (*path, DEREF), const)])
+        return values.constant(value)
+
     def load(self, places: Iterable[Origin]) -> Value:
         """The places, and what they hold."""
         heap = self.heap
@@ -117,7 +133,7 @@ class State:
             if (root, path) in heap:
                 break
         else:
-            return start if len(start) <= WIDEST else self.too_wide(start)
+            return self.too_wide(start) if wide(start) else start
         result: set[Origin] = set()
         todo = list(start)
         while todo:
@@ -125,12 +141,12 @@ class State:
             if origin not in result:
                 result.add(origin)
                 todo += heap.get(origin[:2], ())
-        return frozenset(result) if len(result) <= WIDEST else self.too_wide(result, start)
+        return self.too_wide(result, start) if wide(result) else frozenset(result)
 
     def too_wide(self, value: Iterable[Origin], start: Value = NOTHING) -> Value:
         """More places than are followed: each is unknown. What is left is where they were found."""
         self.give_up(value, f"one of more than {WIDEST} places that meet")
-        return start if len(start) <= WIDEST else NOTHING
+        return NOTHING if wide(start) else start
 
     def give_up(self, value: Iterable[Origin], reason: str) -> None:
         """What these places lead to is not followed any further, and may be written."""
@@ -167,7 +183,7 @@ class State:
     def fill(self, root: Local, items: Iterable[Item], names: Sequence[str] = ()) -> Value:
         """The elements of an object, which are its fields by these names too; gives the object."""
         for number, (designator, value) in enumerate(items):
-            self.add((root, (DEREF,)), value)
+            self.any_element(root, value)
             if designator:
                 self.add((root, (values.field(designator),)), value)
                 continue
@@ -176,6 +192,20 @@ class State:
             if number < len(names):
                 self.add((root, (values.field(names[number]),)), value)
         return at(root)
+
+    def any_element(self, root: Local, value: Value) -> None:
+        """A value among the elements of an object; of a list in a list its own elements, so that many are one place."""
+        lists = frozenset(o for o in value if self.is_list(o))
+        self.add((root, (DEREF,)), value - lists)
+        for inner, _, _ in ordered(lists):
+            for path in list(self.inside.get(inner, ())):
+                if len(path) < DEEPEST:
+                    self.add((root, (DEREF, *path)), self.heap.get((inner, path), NOTHING))
+
+    def is_list(self, origin: Origin) -> bool:
+        """Whether this is a list in braces, of no class that is known."""
+        root, path, _ = origin
+        return isinstance(root, Local) and root.kind == LIST and not path and root not in self.classes
 
     def blank(self, origin: Origin) -> bool:
         """Whether this is a plain variable that holds nothing known, such as a number."""
@@ -211,13 +241,18 @@ class State:
         value = self.copied(value)
         if variable.scalar:
             value = frozenset(o for o in value if o[1] and o[1][-1] in (DATA, ADDRESS))
-        elif variable.plain:
-            value = frozenset(o for o in value if not o[1] or o[1][-1] not in (DEREF, ACCESSOR, COPY))
-        self.hold((variable.root, ()), value)
+        self.hold((variable.root, ()), self.as_held(variable.root, value))
+
+    def as_held(self, root: Root, value: Value) -> Value:
+        """What a variable or an array keeps of a value."""
+        if root not in self.plain:
+            return value
+        ends = (DEREF, ACCESSOR, COPY)
+        return frozenset(o for o in value if not (o[1] and o[1][-1] in ends and isinstance(o[0], Parameter)))
 
     def hold(self, key: Place, value: Value) -> None:
         value = frozenset(o for o in value if o[:2] != key)
-        if len(value) > WIDEST or not CROWD.isdisjoint(value):
+        if wide(value) or not CROWD.isdisjoint(value):
             self.too_wide(value)
             value = CROWD
         self.heap[key] = value
@@ -233,13 +268,14 @@ class State:
         held = self.copied(value)
         for origin in places:
             self.effect(WRITE, origin, chain)
-            self.keep(origin, held - {origin})
+            # What is reached as const and stored to is a `const T**`: what it leads to is const.
+            self.keep(origin, (values.constant(held) if origin[2] else held) - {origin})
 
     def keep(self, origin: Origin, held: Value) -> None:
         """Something is held at a place; a caller is told where it can see the place."""
         root, path, _ = origin
         if not isinstance(root, Parameter):
-            self.add((root, path), held)
+            self.add((root, path), self.as_held(root, held) if path in ((), (DEREF,)) else held)
             return
         # What was loaded through a parameter is data, as far as can be told.
         held = frozenset(o for o in held if not is_data(plain(o[1])))
@@ -266,9 +302,9 @@ class State:
 
     def read(self, value: Iterable[Origin]) -> None:
         """Data is read at these places, or behind them."""
-        for root, path, _ in value:
+        for root, path, const in value:
             if isinstance(root, Parameter):
-                self.summary.reads.add((root, plain(path[:4])))
+                self.summary.reads.add((root, plain(path[:4]), const))
 
     def read_data(self, value: Iterable[Origin]) -> None:
         """The data of these tensors, or what these pointers lead to, is read."""
@@ -283,6 +319,19 @@ class State:
                 heap[key] = value
             elif mine is not value and mine != value:
                 self.hold(key, mine | value)
+
+    def leave(self, value: Value) -> None:
+        """A value is returned: what its objects hold here is what a caller finds, though the branch ends."""
+        todo = [root for root, _, _ in value if isinstance(root, Local)]
+        seen = set(todo)
+        while todo:
+            root = todo.pop()
+            for path in self.inside.get(root, ()):
+                held = self.heap.get((root, path), NOTHING)
+                self.leaving[root, path] = self.leaving.get((root, path), NOTHING) | held
+                further = {inner for inner, _, _ in held if isinstance(inner, Local)} - seen
+                seen |= further
+                todo += further
 
     def reachable(self, value: Iterable[Origin]) -> Value:
         """What a callee can reach from a value: through local objects, what stands behind each place of theirs."""

@@ -10,7 +10,9 @@ from schema_patch.schemas.inferred import Chain
 
 from .values import NOTHING, PACK, Origin, Parameter, Path, Root, Value
 
-WRITE, UNKNOWN, LOST = "write", "unknown", "lost"  # LOST: a pointer of which nothing more is seen
+WRITE, UNKNOWN = "write", "unknown"
+LOST = "lost"  # a pointer of which nothing more is seen
+TAKEN = "taken"  # a pointer that is asked for to write through
 Effect: TypeAlias = tuple[str, Parameter, Path]
 MOST = 400  # effects of one function; real ones have few
 MANY = 256  # more arguments than a function has
@@ -22,13 +24,14 @@ class Summary:
 
     effects: dict[Effect, Chain] = field(default_factory=dict)
     reasons: dict[Effect, str] = field(default_factory=dict)  # why something is unknown
-    reads: set[tuple[Parameter, Path]] = field(default_factory=set)  # where data is seen to be read
+    reads: set[tuple[Parameter, Path, bool]] = field(default_factory=set)  # where data is read; whether as const
     stores: dict[tuple[Parameter, Path], Value] = field(default_factory=dict)
     calls: dict[tuple[Origin, str, tuple[Value, ...], tuple[Value, ...]], None] = field(default_factory=dict)
     """Calls of what a parameter is, or of its method: its name, the arguments' values and places."""
     returned: Value = NOTHING
     returns: list[tuple[tuple[Value, ...], int]] = field(default_factory=list)  # of each statement: values, line
     mixed: bool = False  # whether it returns a parameter here, and something else there
+    empty: bool = False  # whether it returns an empty list somewhere
     made: dict[Path, Value] = field(default_factory=dict)  # fields of an object that it makes and returns
     used: frozenset[int] | None = None  # the parameters of which anything is told here; None until all is told
 
@@ -49,7 +52,7 @@ class Summary:
         for origin, _, values, spots in self.calls:
             held += [frozenset({origin}), *values, *spots]
         places: list[tuple[Root, Path]] = [(root, path) for _, root, path in self.effects]
-        places += [*self.reads, *self.stores]
+        places += [*self.stores, *(place[:2] for place in self.reads)]
         places += [origin[:2] for value in held for origin in value]
         roots = [(root.number, path) for root, path in places if isinstance(root, Parameter)]
         pack = min((number for number, path in roots if path[:1] == (PACK,)), default=MANY)

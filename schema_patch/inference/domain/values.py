@@ -51,15 +51,18 @@ RESULT = Selector("result")  # what a lambda returns
 
 
 @cache
-def field(name: str) -> Field:
-    """The one selector of this field."""
-    return Field(f".{name}")
-
-
-@cache
 def element(number: int) -> Element:
     """The one selector of this element."""
     return Element(f".{number}")
+
+
+PAIR = {"first": element(0), "second": element(1)}
+
+
+@cache
+def field(name: str) -> Selector:
+    """The one selector of this field; the fields of a pair are its elements."""
+    return PAIR.get(name) or Field(f".{name}")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,6 +81,7 @@ def parameter(number: int) -> Parameter:
 THIS = parameter(-1)
 ARGUMENT, VARIABLE, ARRAY, STATIC = "argument", "variable", "array", "static"  # what a name of the function stands for
 LIST, OBJECT, TENSOR, BLOB, MADE = "list", "object", "tensor", "blob", "made"  # objects that it makes
+EMPTY = "empty"  # a constant list that has no elements
 MIXED = "mixed"  # a new tensor, which a call gives back in place of an argument
 
 
@@ -104,7 +108,15 @@ class Closure:
     start: int
 
 
-Root: TypeAlias = Parameter | Local | Callee | Closure
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A kernel in a Python file: the last parts of the file's path, and its name."""
+
+    file: tuple[str, ...]
+    name: str
+
+
+Root: TypeAlias = Parameter | Local | Callee | Closure | Script
 Path: TypeAlias = tuple[Selector, ...]
 Origin: TypeAlias = tuple[Root, Path, bool]  # flag: reached as const, so that a callee not seen cannot write there
 Value: TypeAlias = frozenset[Origin]
@@ -135,7 +147,9 @@ def _order(origin: Origin) -> tuple[int, int, str, tuple[str, ...], bool, str]:
         return 1, root.number, root.kind, texts, const, ""
     if isinstance(root, Callee):
         return 2, root.function.body[0], root.function.path, texts, const, repr(root.constants)
-    return 3, root.start, "", texts, const, ""
+    if isinstance(root, Closure):
+        return 3, root.start, "", texts, const, ""
+    return 4, 0, root.name, texts, const, "/".join(root.file)
 
 
 def extend(origin: Origin, selector: Selector) -> Origin | None:
@@ -195,6 +209,11 @@ def is_data(path: Path) -> bool:
         if not isinstance(selector, Field | Element):
             return False
     return False
+
+
+def is_old(root: Root) -> bool:
+    """Whether a returned value is none that the call made."""
+    return isinstance(root, Parameter) or (isinstance(root, Local) and root.kind in (STATIC, MIXED))
 
 
 def constant(value: Value) -> Value:

@@ -16,6 +16,7 @@ from schema_patch.inference.domain.values import (
     ADDRESS,
     DATA,
     DEREF,
+    EMPTY,
     MADE,
     MIXED,
     NOTHING,
@@ -32,6 +33,7 @@ from schema_patch.inference.domain.values import (
     at,
     constant,
     in_data,
+    is_old,
     loaded,
     ordered,
     parameter,
@@ -183,8 +185,10 @@ class AppliedCall:
         """Everything the call does; gives what it returns."""
         state, summary = self.state, self.summary
         self.effects()
-        for root, path in summary.reads:
-            state.read(self.follow(root, path))
+        for root, path, const in summary.reads:
+            found = self.follow(root, path)
+            # A callee takes what it only reads as const, and says nothing of how the pointer was come by.
+            state.read(constant(found) if const and in_data(path) else found)
         for (root, path), value in list(summary.stores.items()):
             held = state.copied(self.translate(value))  # an element that is stored elsewhere is a copy there
             for origin in self.follow(root, path):
@@ -192,8 +196,10 @@ class AppliedCall:
         self.calls()
         self.lost()
         result = self.translate(summary.returned)
-        if summary.mixed:
+        if summary.mixed and any(is_old(root) for root, _, _ in result):  # else what it is handed is new, or nothing
             result |= state.make(MIXED)
+        if summary.empty:
+            result |= state.make(EMPTY)
         if summary.made:
             made = state.new(MADE)
             for path, value in summary.made.items():

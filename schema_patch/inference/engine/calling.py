@@ -12,12 +12,16 @@ from tree_sitter import Node
 from schema_patch.inference.domain.summary import UNKNOWN
 from schema_patch.inference.domain.values import (
     ADDRESS,
+    DEREF,
+    EMPTY,
     NOTHING,
     Callee,
     Closure,
+    Field,
     Local,
     Origin,
     Parameter,
+    Script,
     Value,
     at,
     in_data,
@@ -30,6 +34,7 @@ from schema_patch.inference.index.constants import Constants
 from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import Parameter as Declared
 from schema_patch.inference.index.syntax import read_parameters
+from schema_patch.schemas.inferred import Kind
 
 from .applying import AppliedCall, fitting
 from .evaluator import Evaluator
@@ -86,7 +91,7 @@ class Calling:
     ) -> Value:
         """A call of what these values are: functions, lambdas, objects with a call operator, parameters."""
         result, done = NOTHING, False
-        for origin in ordered(called):
+        for origin in ordered(called | self.among(called)):
             root, path, _ = origin
             if isinstance(root, Callee):
                 result |= self.apply([root.function], items, values, NOTHING, node, spots, root.constants)
@@ -98,9 +103,11 @@ class Calling:
                 if not found:
                     continue
                 result |= self.apply(found, items, values, at(root, ADDRESS), node, spots)
+            elif isinstance(root, Script):
+                self.launch(root, values, node)
             elif isinstance(root, Parameter) and not in_data(path):
                 self.later(origin, "operator()", values, spots or self.evaluator.spots(items, values), node)
-            else:
+            elif not (isinstance(root, Local) and root.kind == EMPTY):
                 continue
             done = True
         if not done:
@@ -110,6 +117,28 @@ class Calling:
             for value in values:
                 self.escape(value, node, f"passed to {name}, which is {where}")
         return result
+
+    def launch(self, script: Script, values: list[Value], node: Node) -> None:
+        """A kernel of a Python file runs: its arguments begin with the first tensor, behind numbers that say how."""
+        first = next((n for n, value in enumerate(values) if not all(map(self.state.blank, value))), len(values))
+        answers = self.frame.index.script(script.file, script.name, len(values) - first)
+        if answers is None:
+            self.escape_all(values, node, f"passed to {script.name} of {script.file[-1]}, not followed")
+            return
+        for answer, value in zip(answers, values[first:], strict=True):
+            if answer.kind is Kind.WRITTEN:
+                self.memory.write_through(value, node)
+            elif answer.kind is Kind.READ:
+                self.state.read_data(value)
+            else:
+                self.escape(value, node, f"passed to {script.name} of {script.file[-1]}: {answer.reason}")
+
+    def among(self, called: Value) -> Value:
+        """The functions among the elements of a list in braces, of which one is called by the name of a field, or by
+        the key of a pair."""
+        pairs = ((r, p[:-1] if p and isinstance(p[-1], Field) else p) for r, p, _ in called if isinstance(r, Local))
+        held = (self.state.heap.get((root, (*path, DEREF)), NOTHING) for root, path in pairs)
+        return frozenset(o for value in held for o in self.state.load(value) if isinstance(o[0], Callee | Closure))
 
     def heard_of(self, node: Node) -> bool:
         """Whether anything that is called here is a variable, or stands in any file: `MACRO(vendor::f)(x)` may not."""

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
-from schema_patch.inference.domain.values import ACCESSOR, ADDRESS, DEREF, NOTHING, THIS, Value, at, mutable, union
+from schema_patch.inference.domain.values import (
+    ACCESSOR,
+    ADDRESS,
+    DEREF,
+    NOTHING,
+    THIS,
+    Script,
+    Value,
+    at,
+    mutable,
+    union,
+)
 from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import read_parameters
 
@@ -75,6 +86,9 @@ class Calls:
         maker = frame.models.accessors.get(name)
         if maker is not None and maker < len(values):
             return self.state.select(values[maker], ACCESSOR)
+        script = self.script(call) if len(items) > 1 and items[-1].type == "string_literal" else NOTHING
+        if script:
+            return script
         foreign = bool(qualifiers) and qualifiers[0] in FOREIGN
         found = None if foreign else self.of_tree(call)
         if found is None:
@@ -143,6 +157,25 @@ class Calls:
             return None
         items, values = [call.function, *call.items], [NOTHING, *call.values]
         return self.calling.apply(forward, items, values, NOTHING, call.node)
+
+    def script(self, call: Named) -> Value:
+        """The kernel of a Python file that a call names: the file in its first arguments, the kernel in the last."""
+        *before, last = call.items
+        name = self.frame.literal(last).strip('"')
+        file = [text for item in before for text in self.literals(item)] if name.isidentifier() else []
+        parts = tuple(part for text in file for part in text.split("/") if part)
+        return at(Script(parts, name)) if parts and parts[-1].endswith(".py") else NOTHING
+
+    def literals(self, node: Node) -> Iterator[str]:
+        """The strings that stand in an expression, in order, and in what its names were declared to be."""
+        if node.type == "string_literal":
+            yield self.frame.literal(node).strip('"')
+        variable = self.state.find(self.frame.text(node)) if node.type == "identifier" else None
+        meant = self.evaluator.meant.get(variable.root) if variable else None
+        if meant is not None:
+            yield from self.literals(meant)
+        for child in node.named_children:
+            yield from self.literals(child)
 
     def unknown(self, call: Named, library: bool) -> Value:
         """A function of which nothing is known: it may do anything with what it is given."""

@@ -19,7 +19,6 @@ from schema_patch.inference.domain.values import (
     Local,
     Value,
     at,
-    constant,
     element,
     parameter,
 )
@@ -103,14 +102,16 @@ class Declarations:
         reference = kind == ATOMIC or "reference_declarator" in seen
         const = "const" in kind.split("*")[0] and pointer
         scalar = bare(kind) in SCALARS and not (pointer or reference or array or "<" in kind)
-        plain = not (pointer or reference or array or KEEPS.search(kind))
+        plain = not (pointer or reference or KEEPS.search(kind))
         root = state.new(STATIC if static else ARRAY if array else VARIABLE)
-        variable = Variable(root, kind, cls or self.types.class_of(kind), const=const, scalar=scalar, plain=plain)
+        if plain:
+            state.plain.add(root)
+        variable = Variable(root, kind, cls or self.types.class_of(kind), const=const, scalar=scalar)
         if reference and value:
             variable.reference = value
         state.declare(self.frame.text(declarator), variable)
         if const:
-            value = constant(value)
+            value = state.as_const(value)
         variable.cls = variable.cls or state.class_in(value)
         if variable.cls and not pointer:
             state.classes[root] = variable.cls

@@ -15,6 +15,7 @@ from schema_patch.inference.domain.values import (
     ARGUMENT,
     DEREF,
     NOTHING,
+    PAIR,
     THIS,
     Callee,
     Closure,
@@ -22,7 +23,6 @@ from schema_patch.inference.domain.values import (
     Parameter,
     Value,
     at,
-    constant,
     either,
     element,
     field,
@@ -41,7 +41,6 @@ from .memory import Memory
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
 ASSIGNED = frozenset("select slice narrow view index t transpose diagonal".split())
 EMPTY = re.compile(r"\bnullopt$|\{\}$")
-PAIR = {"first": 0, "second": 1}
 
 
 class Evaluator:
@@ -54,7 +53,7 @@ class Evaluator:
         own = ((name, getattr(self, name)) for name in dir(self) if name.startswith("of_"))
         self.values: dict[str, Callable[[Node], Value]] = {name[3:]: method for name, method in own}
         self.statements: dict[str, Callable[[Node], None]] = {}
-        self.conditions: dict[Local, Node] = {}  # what variables were declared to be that are true or false
+        self.meant: dict[Local, Node] = {}  # what variables were declared to be that are true or false, or text
 
     def value(self, node: Node | None) -> Value:
         """The places that an expression stands for, and what they hold."""
@@ -176,7 +175,7 @@ class Evaluator:
         if node.type != "identifier":
             return frozenset()
         variable = self.state.find(self.frame.text(node))
-        meant = self.conditions.get(variable.root) if variable else None  # `bool given = x.has_value();`
+        meant = self.meant.get(variable.root) if variable else None  # `bool given = x.has_value();`
         return self.absent(meant, holds) if meant is not None else self.optional(node) if not holds else frozenset()
 
     def optional(self, node: Node | None) -> frozenset[Parameter]:
@@ -206,7 +205,7 @@ class Evaluator:
             return value
         if all(map(self.state.blank, value)):
             value = self.address(inner)
-        return constant(value) if "const" in text.split("*")[0] else mutable(value)
+        return self.state.as_const(value) if "const" in text.split("*")[0] else mutable(value)
 
     def address(self, node: Node | None) -> Value:
         """What a number that was handed in leads to, once it is taken for an address."""
@@ -246,11 +245,11 @@ class Evaluator:
 
     def of_field_expression(self, node: Node) -> Value:
         name = node.child_by_field_name("field")
-        number = PAIR.get(self.frame.text(name)) if name is not None else None
-        if number is not None:
-            value = self.value(node.child_by_field_name("argument"))
-            if any((o[0], (element(number),)) in self.state.heap for o in value if not o[1]):
-                return self.state.element(value, number)
+        part = PAIR.get(self.frame.text(name)) if name is not None else None
+        if part is not None:
+            value = self.object(node)
+            if any((o[0], (*o[1], part)) in self.state.heap for o in value):
+                return self.state.element(value, int(part.text[1:]))
         return self.state.load(self.places(node))
 
     def places(self, node: Node | None) -> Value:
@@ -304,7 +303,10 @@ class Evaluator:
         return value
 
     def views_data(self, left: Node) -> bool:
-        """Whether this is `x.select(…)` or its like: what is assigned to such a temporary is copied into the data."""
+        """Whether this is `x.select(…)`, `x[i]` or its like: what is assigned to such a temporary is copied into the
+        data."""
+        if left.type == "subscript_expression":
+            return any(map(self.frame.is_element, self.value(left.child_by_field_name("argument"))))
         function = left.child_by_field_name("function") if left.type == "call_expression" else None
         name = function.child_by_field_name("field") if function is not None else None
         return name is not None and self.frame.text(name) in ASSIGNED
@@ -317,7 +319,7 @@ class Evaluator:
         if left.type == "identifier":
             variable = state.find(self.frame.text(left))
             if variable:
-                self.conditions.pop(variable.root, None)
+                self.meant.pop(variable.root, None)
                 if not plainly and variable.reference is None:
                     self.memory.write_in_place(variable, node)
                 state.assign(variable, value, here)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tree_sitter import Node
 
 from schema_patch.inference.domain.state import Place
-from schema_patch.inference.domain.values import DEREF, NOTHING, PERHAPS, Value, constant, is_data, plain, union
+from schema_patch.inference.domain.values import DEREF, EMPTY, NOTHING, PERHAPS, Value, constant, is_data, plain, union
 
 from .declarations import ATOMIC, SCALARS, Declarations
 from .evaluator import Evaluator
@@ -172,6 +172,7 @@ class Flow:
     def do_return_statement(self, node: Node) -> None:
         self.state.now = self.frame.here(node)
         value = union([self.evaluator.value(child) for child in node.named_children])
+        self.state.leave(value)
         if self.lambdas.results:
             self.lambdas.results[-1] |= value
             return
@@ -209,12 +210,14 @@ class Flow:
             return
         cls = self.types.class_of(kind)
         braces = value is not None and value.type == "initializer_list"
-        if value is not None and braces and not cls:
-            self.objects.aggregate(kind, value, node)
         if value is not None and (braces or value.type == "argument_list") and declarator.type == "identifier":
             found = self.initial(kind, cls, value, node)
         else:
             found = self.evaluator.value(value)
+        if value is not None and braces and not value.named_children and "const" in kind and not cls:
+            found = self.state.make(EMPTY)
+        if value is not None and braces and not cls:
+            self.objects.aggregate(kind, value, found, node)
         if "auto" in kind:
             cls = self.types.class_of_expression(value)
         if declarator.type == "reference_declarator" and value is not None:
@@ -223,8 +226,8 @@ class Flow:
                 found = spots
         self.declarations.declare(declarator, kind, found, node, static, cls)
         variable = self.state.find(self.frame.text(declarator)) if declarator.type == "identifier" else None
-        if variable and value is not None and bare(kind) in ("bool", "auto"):
-            self.evaluator.conditions[variable.root] = value
+        if variable and value is not None and bare(kind) in ("bool", "auto", "string", "path"):
+            self.evaluator.meant[variable.root] = value
 
     def initial(self, kind: str, cls: str, value: Node, node: Node) -> Value:
         """What a variable is made from in parentheses or braces."""

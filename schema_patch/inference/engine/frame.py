@@ -12,7 +12,7 @@ from tree_sitter import Node
 from schema_patch.inference.domain.models import Models
 from schema_patch.inference.domain.state import State
 from schema_patch.inference.domain.summary import Summary
-from schema_patch.inference.domain.values import NOTHING, Callee, Origin, Parameter, Value, in_data
+from schema_patch.inference.domain.values import DEREF, NOTHING, Callee, Field, Origin, Parameter, Value, in_data
 from schema_patch.inference.index.constants import Constants, decide, given
 from schema_patch.inference.index.index import Index
 from schema_patch.inference.index.scan import Function, split
@@ -22,6 +22,7 @@ from schema_patch.schemas.inferred import Chain
 NAME = re.compile(r"[A-Za-z_]\w*")
 TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
 BOXED = re.compile(r"\bStableIValue\s*\*")  # the stack of a boxed function: its elements are the arguments
+LISTED = re.compile(r"\b(?:TensorList|ITensorListRef|vector|List|ArrayRef|array|span|tuple|initializer_list)\b")
 BOOLS = frozenset({"bool", "const bool", "bool const"})
 # How a name is given another value, hands out where it is, or is another variable's.
 CHANGES = (
@@ -122,6 +123,15 @@ class Frame:
     def methods(self, cls: str, name: str, count: int) -> list[Function]:
         """The definitions of a method of a class, as seen from here."""
         return self.index.methods(cls, name, count, self.path)
+
+    def is_element(self, origin: Origin) -> bool:
+        """Whether a place is one tensor, and no list of them: `x[i] = y` writes its data."""
+        root, path, _ = origin
+        if self.boxed or not self.is_tensor(origin) or not isinstance(root, Parameter):
+            return False
+        if any(isinstance(selector, Field) for selector in path):  # of a class of the tree's own
+            return False
+        return DEREF in path or not LISTED.search(self.body.parameters[root.number].type)
 
     def is_tensor(self, origin: Origin) -> bool:
         """Whether a place is a tensor that the function was given, by what its parameters are declared as."""

@@ -83,6 +83,7 @@ class Lambdas:
                 self.declarations.declare(inner, self.frame.text(kind) if kind else "auto", value, node)
         self.evaluator.execute(node.child_by_field_name("body"))
         self.state.merge(before)
+        self.state.merge(self.state.leaving)
         self.state.scopes.pop()
         self.running.pop()
         return self.results.pop()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from schema_patch.inference.domain.summary import UNKNOWN, WRITE, Summary
+from schema_patch.inference.domain.summary import TAKEN, UNKNOWN, WRITE, Summary
 from schema_patch.inference.domain.values import (
     ACCESSOR,
     ADDRESS,
@@ -20,6 +20,7 @@ from schema_patch.inference.domain.values import (
     DEREF,
     LIST,
     NOTHING,
+    PAIR,
     PERHAPS,
     Callee,
     Closure,
@@ -126,10 +127,9 @@ class Methods:
         if name in models.names.constant_pointers or (name in models.names.pointers and call.const):
             return constant(state.select(value, DATA)) | call.local
         if name in models.names.pointers:
-            if name.startswith("mutable_"):  # it says that it writes; where no store is seen, reads do not refute it
-                for origin in value:
-                    here = self.frame.here(call.node)
-                    state.effect(UNKNOWN, origin, here, "a pointer to write through is taken")
+            if name.startswith("mutable_"):  # it says that it writes; reads by other ways do not refute it
+                for origin in select(value, DATA):
+                    state.effect(TAKEN, origin, self.frame.here(call.node))
             return state.select(value, DATA) | call.local
         if name in models.names.accessors:
             return state.select(value, ACCESSOR)
@@ -151,12 +151,23 @@ class Methods:
                 state.store(frozenset(o for o in call.value if o[1]), NOTHING, here)
         elif name in models.methods and values:
             self.memory.write_some(values, set(models.methods[name]), node)
+        elif name in models.names.products and len(values) > 3:
+            self.product(call)
         elif name in GROWING:
             for item in map(either, values):
                 state.store(select(self.evaluator.places(call.base), DEREF), item, here)
         else:
             return None
         return NOTHING
+
+    def product(self, call: Method) -> None:
+        """The operands of a product of matrices: pointers, lists of them, or a list of lists."""
+        pointers = [frozenset(o for o in self.state.reachable(v) if o[1][-1:] == (DATA,)) for v in call.values]
+        listed = any(isinstance(o[0], Local) and not o[1] for o in call.values[2])
+        if listed or not pointers[3]:
+            self.memory.write_some(pointers, {3 if listed else 2}, call.node)
+        else:
+            self.calling.escape_all(call.values, call.node, f"passed to the method {call.name}, which is not resolved")
 
     def in_place(self, call: Method) -> Value | None:
         """`x.add_(y)`, and what gives a tensor other data."""
@@ -179,7 +190,12 @@ class Methods:
             state.add((root, (DEREF,)), value)
             return at(root)
         if name in ("at", "front", "back"):
-            return value | state.select(call.local, DEREF)
+            tensors = self.memory.tensors(value)
+            return tensors | call.local | state.select(value - tensors, DEREF)
+        if name == "find" and not self.memory.tensors(value):
+            return value  # an iterator, as begin() is
+        if name in PAIR and call.items:  # a pair whose second is a function
+            return self.calling.call_value(state.select(value, PAIR[name]), call.items, call.values, call.node)
         if name in models.names.views:
             return value
         if name == "index" and len(call.items) == 1 and value:
@@ -202,7 +218,7 @@ class Methods:
         """A method that neither a known class nor the models have."""
         name, value, values, node = call.name, call.value, call.values, call.node
         called = self.state.select(value, field(name))
-        called = frozenset(o for o in called if isinstance(o[0], Callee | Closure))
+        called = self.calling.among(called) | frozenset(o for o in called if isinstance(o[0], Callee | Closure))
         if called:  # a field that holds a function
             return self.calling.call_value(called, call.items, values, node)
         known = name in self.models.names.reads or name in self.models.names.loads
@@ -219,6 +235,8 @@ class Methods:
                 return NOTHING
             if not known and name not in self.models.names.metadata:
                 self.memory.lose(value, node)
+                held = frozenset(o for o in self.state.reachable(value - self.memory.tensors(value)))
+                self.calling.escape(self.memory.tensors(held), node, f"in an object whose {name} is not resolved")
             if not known:
                 self.calling.escape_all(values, node, f"passed to the method {name}, which is not resolved")
         if name not in self.models.names.metadata:
@@ -254,5 +272,5 @@ def _done(summary: Summary, number: int) -> Iterator[str]:
     for kind, root, path in summary.effects:
         if root.number == number and (kind == UNKNOWN or DEREF in path):
             yield kind
-    if any(root.number == number for root, _ in summary.reads):
+    if any(root.number == number for root, _, _ in summary.reads):
         yield "read"

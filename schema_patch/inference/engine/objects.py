@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
@@ -12,9 +13,15 @@ from schema_patch.inference.domain.values import (
     DATA,
     DEREF,
     LIST,
+    NOTHING,
     OBJECT,
+    Local,
+    Parameter,
+    Selector,
     Value,
     at,
+    constant,
+    element,
     select,
     union,
 )
@@ -24,6 +31,9 @@ from .evaluator import Evaluator
 from .frame import Frame, arguments
 from .memory import Memory
 from .types import Types
+
+EPILOGUE = ".epilogue.thread"  # of CUTLASS's arguments: what scales the product
+BESIDE = re.compile(r"AuxStore|Reduction\b")
 
 
 class Objects:
@@ -44,7 +54,11 @@ class Objects:
 
     def braces(self, node: Node) -> Value:
         """`{a, b}`: an object of its own whose elements and fields are the values."""
-        return self.state.fill(self.state.new(LIST), list(self.items(node)))
+        made = self.state.fill(self.state.new(LIST), list(self.items(node)))
+        left = node.parent.child_by_field_name("left") if node.parent is not None else None
+        if left is not None and self.frame.text(left).endswith(EPILOGUE) and not self.stores_beside():
+            self.only_read(made, ())
+        return made
 
     def listed(self, values: list[Value]) -> Value:
         """A container of these values; it is not told apart from them."""
@@ -73,9 +87,10 @@ class Objects:
         """`T{a, b}`"""
         kind, inner = node.child_by_field_name("type"), node.child_by_field_name("value")
         cls = self.types.class_of(self.frame.text(kind)) if kind else ""
+        made = self.construct(cls, inner, node)
         if kind is not None and inner is not None and not cls:
-            self.aggregate(self.frame.text(kind), inner, node)
-        return self.construct(cls, inner, node)
+            self.aggregate(self.frame.text(kind), inner, made, node)
+        return made
 
     def new(self, node: Node) -> Value:
         """`new T(a)`, `new (place) T(a)`"""
@@ -109,7 +124,7 @@ class Objects:
         names = self.frame.index.fields(cls, self.frame.path)
         return self.state.fill(root, [("", value) for value in values], names)
 
-    def aggregate(self, kind: str, inner: Node, node: Node) -> None:
+    def aggregate(self, kind: str, inner: Node, made: Value, node: Node) -> None:
         """What the models say of an object of a library that is made from these elements: some lead to what a kernel
         writes."""
         name = kind.rstrip("&* ").split("<")[-1] if kind.endswith(">") else kind.split()[-1] if kind else ""
@@ -120,11 +135,33 @@ class Objects:
             value = self.evaluator.value(next(filter(None, (_element(inner, path) for path in model.writes)), None))
             self.memory.write_through(value, node)
             # A group of matrices: their addresses stand in a tensor, and other addresses perhaps beside them.
-            kept = frozenset(o for o in self.state.select(value, DEREF) if o[1][-1:] == (DATA,))
+            kept = frozenset(o for o in self.state.select(value, DEREF) if o[1][-1:] == (DATA,) and not o[2])
             if len({root for root, _, _ in kept}) == 1:
                 self.memory.write_through(kept, node)
             else:
                 self.calling.escape(kept, node, "its address is stored in a tensor")
+            part = _element(inner, model.more)
+            plain = part is not None and part.type == "initializer_list" and not self.stores_beside()
+            more = [element(int(number)) for number in model.more.split(".")]
+            self.only_read(made, () if plain else more[:1] if part is None else more)
+
+    def stores_beside(self) -> bool:
+        """Whether the file names an epilogue that writes more than the product."""
+        return BESIDE.search(self.frame.index.text(self.frame.path).masked) is not None
+
+    def only_read(self, objects: Value, but: Sequence[Selector]) -> None:
+        """What objects in braces lead to is not written, but perhaps what is at this element of an element."""
+        for root in {root for root, path, _ in objects if isinstance(root, Local) and root.kind == LIST and not path}:
+            for path in self.state.inside.get(root, ()):
+                spared = list(path[:1]) == list(but[:1])
+                if spared and len(but) < 2:
+                    continue
+                held = self.state.heap.get((root, path), NOTHING)
+                if spared:
+                    self.only_read(held, but[1:])
+                else:
+                    found = self.state.reachable(held)
+                    self.state.heap[root, path] = constant(frozenset(o for o in found if isinstance(o[0], Parameter)))
 
 
 def _element(node: Node, path: str) -> Node | None:

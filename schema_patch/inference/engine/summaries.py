@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from schema_patch.inference.domain.models import Models
+from schema_patch.inference.domain.state import State
 from schema_patch.inference.domain.summary import Summary
-from schema_patch.inference.domain.values import MIXED, NOTHING, Callee, Local, Parameter, Value
+from schema_patch.inference.domain.values import (
+    DEEPEST,
+    EMPTY,
+    MIXED,
+    NOTHING,
+    Callee,
+    Local,
+    Parameter,
+    Path,
+    Value,
+)
 from schema_patch.inference.index.asked import number
 from schema_patch.inference.index.constants import Constants
 from schema_patch.inference.index.index import Index
@@ -132,17 +143,34 @@ def reading(frame: Frame) -> Flow:
 def read(frame: Frame) -> Summary:
     """What one function does."""
     returned, state = reading(frame).run(), frame.state
+    state.merge(state.leaving)
     summary = state.summary
     summary.returned = _seen(returned)
     handed = {any(_handed(values[0])) for values, _ in summary.returns if values}
     locals_ = {root for root, path, _ in returned if isinstance(root, Local) and not path}
     summary.mixed = len(handed) > 1 or any(isinstance(o[0], Local) and o[0].kind == MIXED for o in returned)
-    for (holder, path), held in state.heap.items():
-        value = _seen(state.load(held)) if holder in locals_ and path else NOTHING
-        if value:
-            summary.made[path] = summary.made.get(path, NOTHING) | value
+    summary.made = _made(state, locals_)
+    summary.empty = any(root.kind == EMPTY for root in locals_)
     summary.finish()
     return summary
+
+
+def _made(state: State, objects: Collection[Local]) -> dict[Path, Value]:
+    """What a caller finds behind each path of objects that it is given, through the objects that stand in them."""
+    made: dict[Path, Value] = {}
+    todo: list[tuple[Local, Path]] = [(root, ()) for root in objects]
+    seen = set(todo)
+    while todo:
+        holder, before = todo.pop()
+        for inner in state.inside.get(holder, ()):
+            path = (*before, *inner)
+            held = state.load(state.heap.get((holder, inner), NOTHING)) if len(path) <= DEEPEST else NOTHING
+            if value := _seen(held):
+                made[path] = made.get(path, NOTHING) | value
+            further = {(root, path) for root, rest, _ in held if isinstance(root, Local) and not rest} - seen
+            seen |= further
+            todo += further
+    return made
 
 
 def _seen(value: Value) -> Value:

@@ -15,6 +15,7 @@ from zlib import crc32
 P = ParamSpec("P")
 R = TypeVar("R")
 V = TypeVar("V")
+EVERY_RUN = "\0"  # looked up for what is read anew in every run
 
 
 class Asked:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from .asked import Asked, Definitions, remembered
+from schema_patch.schemas.inferred import Answer
+
+from .asked import EVERY_RUN, Asked, Definitions, remembered
 from .mask import Macro, mask
 from .scan import Class, FileIndex, Function, arity, split
 
@@ -21,6 +23,7 @@ WORDS = re.compile(
 WORD = re.compile(r"[A-Za-z_]\w*")
 FLAG_REFERENCE = re.compile(r"(?<!const )\b(?:bool|auto|[A-Z]\w?)\s*&")  # of a template's type too
 NUMBER = re.compile(r"[\s\d.()uUlLfxXa-fA-F+*/<-]*")
+Scripts = Callable[[tuple[str, ...], str, int], Sequence[Answer] | None]  # a file's path, a kernel, its parameters
 FIELD = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*|\{.*)?$", re.DOTALL)
 
 
@@ -40,7 +43,8 @@ def without_words(text: str) -> str:
 class Index:
     """Lookups by name over the files of one tree."""
 
-    def __init__(self, files: Iterable[FileIndex]) -> None:
+    def __init__(self, files: Iterable[FileIndex], scripts: Scripts = lambda *_: None) -> None:
+        self.scripts = scripts
         functions: dict[str, list[Function]] = defaultdict(list)
         classes: dict[str, list[Class]] = defaultdict(list)
         prototypes: dict[str, list[str]] = defaultdict(list)
@@ -201,6 +205,11 @@ class Index:
     def declared(self, name: str) -> tuple[tuple[int, int], ...]:
         """How many arguments each declaration of this name takes."""
         return tuple({arity(parameters) for parameters in self.prototypes.get(name, ())})
+
+    def script(self, file: tuple[str, ...], name: str, count: int) -> Sequence[Answer] | None:
+        """What a kernel in a Python file does to its parameters."""
+        self.asked.names.add(EVERY_RUN)
+        return self.scripts(file, name, count)
 
     def knows(self, name: str) -> bool:
         """Whether any file gives a name a meaning of its own."""

@@ -92,6 +92,9 @@ def library() -> object:
         "honest(Tensor x, Tensor(a!) out) -> ()": lambda x, out: twice(x, out, SLOW),
         "honest_elsewhere(Tensor x, Tensor(a!) out) -> ()": elsewhere,
         "fresh(Tensor x) -> Tensor": fresh,
+        "halves(Tensor x, Tensor(a!) out, bool lie) -> ()": lambda x, out, lie: (
+            (out.add_(1), x[9, :1].add_(lie))[2:] or None
+        ),
     }.items():
         library.define(schema)
         library.impl(schema.partition("(")[0], function, "CUDA")
@@ -131,6 +134,14 @@ def test_what_is_large_is_compared_on_the_device_by_its_checksums(seen: Seen) ->
     times = seen.record.operators["observed_cuda::liar"].writes["out"]
     assert times.calls == 6
     assert times.bytes > memory.EXACT
+
+
+def test_halves_of_rows_are_told_apart_where_blocks_are_not(library: object) -> None:
+    whole = torch.zeros(4096, 3072, device="cuda")
+    for lie, written in ((False, {"out"}), (True, {"x", "out"})):
+        with observe("observed_cuda") as seen:
+            torch.ops.observed_cuda.halves(whole[:, :1536], whole[:, 1536:], lie)
+        assert {*seen.record.operators["observed_cuda::halves"].writes} == written
 
 
 def test_checksums_are_the_same_on_the_device_and_on_the_host() -> None:

@@ -177,7 +177,10 @@ class _Observed(Instead):
         with torch._C.DisableTorchFunction():
             seen, shape = state.seen, reading.key(args, kwargs)
         seen.calls += 1
-        turn = state.turns[shape] = state.turns.get(shape, 0) + 1
+        try:
+            turn = state.turns[shape] = state.turns.get(shape, 0) + 1
+        except TypeError:  # a size that is a symbol cannot be hashed
+            return self._traced(state, args, kwargs)
         needs = 0.0
         if session.allowed and (reason := session.allowed.get(self._name)):
             seen.allowed[reason] = seen.allowed.get(reason, 0) + 1
@@ -203,8 +206,7 @@ class _Observed(Instead):
         session.schedule.redeem(self.put)
         if torch._C._get_tracing_state() is not None:  # torch.jit.trace would record what we ask; a shape is of tensors
             state.turns.pop(turn[0])
-            state.seen.unwatched[TRACED] = state.seen.unwatched.get(TRACED, 0) + 1
-            return self.original(*args, **kwargs)
+            return self._traced(state, args, kwargs)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             nonlocal inside
@@ -223,6 +225,10 @@ class _Observed(Instead):
             session.wrote()
             state.cost_s = _clock() - began - inside
             self._spend(state, state.cost_s, 0.0)
+
+    def _traced(self, state: _State, args: Any, kwargs: Any) -> Any:
+        state.seen.unwatched[TRACED] = state.seen.unwatched.get(TRACED, 0) + 1
+        return self.original(*args, **kwargs)
 
     def _needs(self, state: _State, args: Any, kwargs: Any) -> float:
         """What watching this call will cost, in seconds, where there is a budget: as the last one, or by its bytes."""

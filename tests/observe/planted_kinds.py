@@ -41,11 +41,12 @@ def started_and_awaited(op: Any) -> None:
 
 
 def dangling(op: Any) -> None:
-    """The allocator gives others the memory of what was dropped, and the operator still has its address."""
-    held = []
-    for _ in range(3):
-        op(x(4096))
-        held.append([torch.ops.observed_honest.frees_and_takes(x(4096)) for _ in range(3)])
+    """Somebody else has the memory now of which the operator kept the address, as an allocator would give it."""
+    memory = np.zeros(64, np.float32)
+    op(torch.from_numpy(memory))
+    held = torch.from_numpy(memory)
+    torch.ops.observed_honest.frees_and_takes(held)
+    op(x())
 
 
 def twelve_then(second: Any) -> Any:
@@ -87,7 +88,7 @@ LIES = {
     "inference": Case(in_inference, ("SP101",), "writes 'x'"),
     "raises": Case(raises, ("SP101",), "'x' in 1 of 1 watched calls"),
     "awaits": Case(started_and_awaited, ("OB101",), "changed 'x', given to observed_liars::starts"),
-    "dangling": Case(dangling, ("OB101",), "changed the result that was handed out by observed_honest::frees_and_takes"),
+    "dangling": Case(dangling, ("OB101",), "changed 'x', given to observed_honest::frees_and_takes"),
     "half_only": Case(twelve_then(Tensor.half), ("SP101",), "'x' in 1 of 11 watched calls"),
     "transposed_only": Case(twelve_then(Tensor.t), ("SP101",), "'x' in 1 of 11 watched calls"),
     "other_half": Case(halves, ("SP102",), "writes 'x' undeclared"),
@@ -234,12 +235,10 @@ def define() -> list[torch.library.Library]:
         poke(x)
         raise RuntimeError("after the write")
 
-    def hold_address(x: Tensor) -> Tensor:
+    def hold_address(x: Tensor) -> None:
         if "address" in kept:
             ctypes.memset(kept["address"], 9, 2)
-        made = x + 1
-        kept["address"] = made.data_ptr() + 4
-        return made
+        kept["address"] = x.data_ptr()
 
     for library, schemas in (
         (liars, {
@@ -252,7 +251,7 @@ def define() -> list[torch.library.Library]:
             "raises(Tensor x) -> ()": write_and_fail,
             "starts(Tensor x) -> ()": nothing(lambda x: kept.update(late=x)),
             "awaits() -> ()": lambda: poke(kept.pop("late")),
-            "dangling(Tensor x) -> Tensor": hold_address,
+            "dangling(Tensor x) -> ()": hold_address,
             "half_only(Tensor x) -> ()": nothing(lambda x: x.dtype is torch.half and poke(x)),
             "transposed_only(Tensor x) -> ()": nothing(lambda x: x.is_contiguous() or poke(x)),
             "other_half(Tensor x, Tensor(a!) out) -> ()": lambda x, out: (out.add_(1), poke(x[9], 5))[1],

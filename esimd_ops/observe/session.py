@@ -70,6 +70,7 @@ class Session:
 
     def start(self) -> None:
         entry.hide_from_dynamo(_Observed.__call__)
+        self.schedule.start()
         self._entry.open()
 
     def stop(self) -> None:

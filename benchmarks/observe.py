@@ -165,7 +165,7 @@ def main() -> None:
     if asked.vllm:
         rows = list(of_vllm(asked.vllm))
         for budget, took, *told in rows:
-            add(table, "vLLM, 8 times 256 tokens", budget, took, rows[0][1], *told)
+            add(table, "vLLM, 64 times 256 tokens", budget, took, rows[0][1], *told)
     with nullcontext(library):
         Console().print(table)
 

@@ -1,8 +1,8 @@
 """The memory that a call can reach, as it was before, and whose the bytes are that changed. Calls nothing.
 
 What another thread does meanwhile is not the operator's doing. Its arguments are the caller's to keep still; what lies
-beside them, and earlier results, count only where no other thread can have written them: none runs, or torch's count of
-writes stands still and no other thread has called an observed operator.
+beside them, and earlier results, count only where no other thread runs: what numpy or C++ writes there, torch does not
+count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from . import memory, reading
-from .handed import Results, version
+from .handed import Results
 from .reading import NotWatched
 from .record import Operator, Times, Where, tell
 from .schedule import Alarm
@@ -26,8 +26,8 @@ class Before:
     `tensors`: by argument, those that hold bytes; `moment` tells older results from newer.
     """
 
-    def __init__(self, values: dict[str, Any], results: Results, depth: int, threads: set[int]) -> None:
-        """`threads`: all that have called observed operators. Raises NotWatched."""
+    def __init__(self, values: dict[str, Any], results: Results, depth: int, declared: frozenset[str]) -> None:
+        """Raises NotWatched."""
         given = {name: reading.tensors(value) for name, value in values.items()}
         found = {name: [tensor for tensor in parts if tensor.numel()] for name, parts in given.items()}
         self.tensors = {name: parts for name, parts in found.items() if parts}
@@ -35,48 +35,65 @@ class Before:
         self._values, self._forms = values, {name: [_form(part) for part in parts] for name, parts in given.items()}
         if any(_is_capturing(tensor.device) for tensor in every):
             raise NotWatched("captured into a graph")
-        self._threads = threads
+        self._declared = declared
         self.storages = {(storage := tensor.untyped_storage())._cdata: storage for tensor in every}
         self._versions = self._version_counts()
         guarded = results.guarded(depth, list(self.storages.values()))
-        self._touched = [handed.touched() for handed, _ in guarded]
-        self._devices = {storage.device for storage in (*self.storages.values(), *(held for _, held in guarded))}
+        self._devices = {storage.device for storage in (*self.storages.values(), *(held for held, _ in guarded))}
         memory.synchronize(self._devices)
         self._regions = memory.regions(self.storages.values())
-        self._guarded = [(handed, memory.regions([storage])[0]) for handed, storage in guarded]
+        self._apart = [self._told_apart(region) for region in self._regions]
+        self._guarded = [(memory.regions([storage])[0], handed) for storage, handed in guarded]
         self.moment = results.now()
 
-    def compare(self, declared: frozenset[str], seen: Operator, where: Where) -> None:
+    def compare(self, seen: Operator, where: Where) -> None:
         """Puts into `seen` what changed since."""
         memory.synchronize(self._devices)
         now = self._version_counts()
         moved = [name for name in now if now[name] != self._versions[name]]
         here = threading.current_thread()
         alone = not any(thread is not here and not isinstance(thread, Alarm) for thread in threading.enumerate())
-        quiet = alone or len(self._threads) == 1
-        counted = not moved and None not in {count for counts in now.values() for count in counts}
         for name in self.tensors:
             seen.given[name] = seen.given.get(name, 0) + 1
         written = self._reformed(seen, where)
-        for region in self._regions:
+        for region, apart in zip(self._regions, self._apart, strict=True):
             if (changed := region.changed()) is not None:
-                beside = quiet and (alone or counted)
-                written |= self._attribute(region, changed, declared, seen, where, beside=beside)
-        known = {home for name in written | (declared & {*moved}) for home in self._homes(name)}
+                written |= self._attribute(region, changed, apart, seen, where, beside=alone)
+        known = {home for name in written | (self._declared & {*moved}) for home in self._homes(name)}
         for name in (name for name in moved if name not in written):
-            if name in declared or not known & self._homes(name):  # views of one storage are counted together
+            # Views of one storage are counted together, whoever writes to one of them.
+            if name in self._declared or (alone and not known & self._homes(name)):
                 tell(seen.same, name, Times(where))
-        for (handed, region), touched in zip(self._guarded, self._touched, strict=True):
-            sure = alone or (quiet and not touched and not handed.touched())
-            if (changed := region.changed()) is not None:
-                count = min(int(changed.sum()) * region.unit, region.size)
-                tell(seen.earlier if sure else seen.meanwhile, str(handed), Times(where, 1, count, region.size))
+        for region, kept in self._guarded:
+            if (changed := region.changed()) is None:
+                continue
+            for handed in kept:
+                whole = (region.start, region.start + region.size)
+                start, end = whole if handed.argument else (handed.start, handed.end)
+                if count := region.count(changed, start, end):
+                    tell(seen.earlier if alone else seen.meanwhile, str(handed), Times(where, 1, count, end - start))
+
+    def _told_apart(self, region: memory.Region) -> dict[str, list[tuple[Tensor, Tensor]]]:
+        """Sums of undeclared arguments: that may share blocks with others, and with what nobody gave, but no byte."""
+        own = self._in(region)
+        if region.unit == 1:
+            return {}
+        apart = [
+            name
+            for name in own.keys() - self._declared
+            if not any(memory.overlap(a, b) for other in own.keys() - {name} for a in own[name] for b in own[other])
+        ]
+        return {name: [(tensor, region.sums(tensor)) for tensor in own[name]] for name in sorted(apart)}
+
+    def _in(self, region: memory.Region) -> dict[str, list[Tensor]]:
+        found = {name: [tensor for tensor in parts if region.holds(tensor)] for name, parts in self.tensors.items()}
+        return {name: parts for name, parts in found.items() if parts}
 
     def _homes(self, name: str) -> set[int]:
         return {tensor.untyped_storage()._cdata for tensor in self.tensors.get(name, ())}
 
     def _version_counts(self) -> dict[str, list[int | None]]:
-        return {name: [version(tensor) for tensor in parts] for name, parts in self.tensors.items()}
+        return {name: [_version(tensor) for tensor in parts] for name, parts in self.tensors.items()}
 
     def _reformed(self, seen: Operator, where: Where) -> set[str]:
         """Arguments that have another shape, or lie elsewhere, since the call."""
@@ -97,22 +114,23 @@ class Before:
         self,
         region: memory.Region,
         changed: Tensor,
-        declared: frozenset[str],
+        apart: dict[str, list[tuple[Tensor, Tensor]]],
         seen: Operator,
         where: Where,
         *,
         beside: bool,
     ) -> set[str]:
         """Whose the changed bytes are: of the arguments declared as written, of another, of several, of none."""
-        own = {name: [tensor for tensor in parts if region.holds(tensor)] for name, parts in self.tensors.items()}
-        own = {name: parts for name, parts in own.items() if parts}
+        own = self._in(region)
+        apart = {name: sums for name, sums in apart.items() if name in own}
         covers = {name: region.cover(parts) for name, parts in own.items()}
         written = set()
 
         def count(units: Tensor, most: int) -> int:
             return min(int(units.sum()) * region.unit, most)
 
-        for name in (name for name in covers if name in declared):
+        kept = {n for n, sums in apart.items() if all(torch.equal(region.sums(t), was) for t, was in sums)}
+        for name in (name for name in covers if name in {*self._declared, *apart} - kept):
             if found := count(changed & covers[name], _size(own[name])):
                 tell(seen.writes, name, Times(where, 1, found, _size(own[name])))
                 written.add(name)
@@ -120,7 +138,7 @@ class Before:
             changed = changed & ~covers[name]
         if not bool(changed.any()):
             return written
-        others = {name: cover for name, cover in covers.items() if name not in declared}
+        others = {name: cover for name, cover in covers.items() if name not in {*self._declared, *apart}}
         owners = sum((cover.to(torch.uint8) for cover in others.values()), torch.zeros_like(changed, dtype=torch.uint8))
         for name, cover in others.items():
             if found := count(changed & cover & (owners == 1), _size(own[name])):
@@ -134,6 +152,11 @@ class Before:
         if beside and (found := count(changed & (owners == 0), region.size)):
             tell(seen.outside, ", ".join(own), Times(where, 1, found, region.size))
         return written
+
+
+def _version(tensor: Tensor) -> int | None:
+    """Torch's count of writes to it; None where it keeps none."""
+    return None if tensor.is_inference() else tensor._version
 
 
 def _form(tensor: Tensor) -> tuple[object, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import weakref
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -38,8 +37,6 @@ class Handed:
     order: int
     thread: int
     depth: int
-    tensor: weakref.ref[Tensor]
-    version: int | None
     argument: str = ""
 
     def __str__(self) -> str:
@@ -50,11 +47,6 @@ class Handed:
         """Its memory, held, where somebody still has it. A storage that was resized has another, or none."""
         found: torch.UntypedStorage | None = torch.UntypedStorage._new_with_weak_ptr(self.storage.cdata)
         return found if found is not None and _place(found) == self.place else None
-
-    def touched(self) -> bool:
-        """Torch knows of a write to it since; where nobody can tell, yes."""
-        tensor = self.tensor()
-        return tensor is None or self.version is None or version(tensor) != self.version
 
 
 @dataclass
@@ -77,7 +69,7 @@ class Results:
             return
         kept = Handed(
             op, turn, where, StorageWeakRef(storage), _place(storage), *memory.extent(tensor), next(self._order),
-            threading.get_ident(), depth, weakref.ref(tensor), version(tensor), argument,
+            threading.get_ident(), depth, argument,
         )  # fmt: skip
         if argument:
             self._given[storage._cdata] = kept
@@ -106,9 +98,9 @@ class Results:
         alike = (each for each in self._all if each.op == handed.op and each.turn[0] == handed.turn[0])
         return len({each.turn[1] for each in alike if each.order > handed.order} - {handed.turn[1]})
 
-    def guarded(self, depth: int, given: list[torch.UntypedStorage]) -> list[tuple[Handed, torch.UntypedStorage]]:
-        """The last ones of this thread that are alive, and in no memory of what is given now."""
-        found: dict[int, tuple[Handed, torch.UntypedStorage]] = {}
+    def guarded(self, depth: int, given: list[torch.UntypedStorage]) -> list[tuple[torch.UntypedStorage, list[Handed]]]:
+        """Where the last ones of this thread lie that are alive, and in no memory of what is given now."""
+        found: dict[int, tuple[torch.UntypedStorage, list[Handed]]] = {}
         taken = [(storage.device, storage.data_ptr(), storage.data_ptr() + storage.nbytes()) for storage in given]
         thread = threading.get_ident()
         for handed in self._newest():
@@ -117,18 +109,13 @@ class Results:
             if handed.thread != thread or handed.depth != depth or handed.storage.expired():
                 continue
             storage = handed.alive()
-            if storage is None or storage._cdata in found or storage.nbytes() > LARGEST or storage.is_shared():
+            if storage is None or storage.nbytes() > LARGEST or storage.is_shared():
                 continue
             first, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
             if not any(storage.device == device and first < b and a < end for device, a, b in taken):
-                found[storage._cdata] = (handed, storage)
+                found.setdefault(storage._cdata, (storage, []))[1].append(handed)
         return list(found.values())
 
 
 def _place(storage: torch.UntypedStorage) -> tuple[int, int]:
     return storage.data_ptr(), storage.nbytes()
-
-
-def version(tensor: Tensor) -> int | None:
-    """Torch's count of writes to it; None where it keeps none."""
-    return None if tensor.is_inference() else tensor._version

@@ -7,6 +7,7 @@ compared byte by byte; of a larger one the checksums of blocks are kept, and wha
 from __future__ import annotations
 
 import ctypes
+import math
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -17,6 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 EXACT = 16 << 20
 BLOCK = 64 << 10
+LARGEST_MASK = 256 << 20
 _BLOCKS_AT_ONCE = 64  # of a device's checksums: their intermediate values stay in its cache
 _compare = ctypes.CDLL(None).memcmp
 _compare.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
@@ -83,14 +85,21 @@ class Region:
         for tensor in tensors:
             first, end = (place - self.start for place in extent(tensor))
             if self.unit == 1 and not tensor.is_contiguous():
-                width = tensor.element_size()
-                whole = torch.zeros(self.size, dtype=torch.bool, device=self._device)
-                strides = (*(step * width for step in tensor.stride()), 1)
-                whole.as_strided((*tensor.shape, width), strides, first).fill_(True)
-                covered |= whole[lo:hi]
+                covered |= _mask(tensor, self.start, self.size, 1, self._device)[lo:hi]
             else:
                 covered[max(0, first // self.unit - lo) : max(0, -(-end // self.unit) - lo)] = True
         return covered
+
+    def count(self, changed: Tensor, start: int, end: int) -> int:
+        """How many bytes of these addresses are among what `changed` gave; of a region that is known by bytes."""
+        first = self.start + self._window[0]
+        return int(changed[max(0, start - first) : max(0, end - first)].sum())
+
+    def sums(self, tensor: Tensor) -> Tensor:
+        """Of the elements of a tensor alone, whatever lies between them."""
+        elements = self._bytes().as_strided(*_box(tensor), tensor.data_ptr() - self.start)
+        rows = max(1, BLOCK * _BLOCKS_AT_ONCE // elements[0].numel())
+        return torch.cat([_summed(part.contiguous().view(-1)) for part in elements.split(rows)])
 
     def _bytes(self) -> Tensor:
         if self._device.type == "cpu":
@@ -163,12 +172,40 @@ def overlap(one: Tensor, other: Tensor) -> bool:
     start, end = max(a, c), min(b, d)
     if start >= end or one.device != other.device:
         return False
-    if (one.is_contiguous() and other.is_contiguous()) or max(b, d) - min(a, c) > EXACT:
+    (shape, strides), (other_shape, other_strides) = _box(one), _box(other)
+    if len(shape) == len(other_shape) == 1:
         return True
-    room = Region.__new__(Region)
-    room.start, room.size, room.unit, room._device = min(a, c), max(b, d) - min(a, c), 1, torch.device("cpu")
-    room._window = (0, room.size)
-    return bool((room.cover([one]) & room.cover([other])).any())
+    unit = math.gcd(shape[-1], other_shape[-1], *strides[:-1], *other_strides[:-1], a - c)
+    first, size = min(a, c), max(b, d) - min(a, c)
+    if size // unit > LARGEST_MASK:
+        return False  # gigabytes in which elements of both take turns: that they share one is not shown
+    masks = [_mask(tensor, first, size, unit, torch.device("cpu")) for tensor in (one, other)]
+    return bool((masks[0] & masks[1]).any())
+
+
+def _box(tensor: Tensor) -> tuple[list[int], list[int]]:
+    """Shape and strides of its elements in bytes. The last dimension is of bytes that follow each other."""
+    run, steps = tensor.element_size(), list[tuple[int, int]]()
+    sizes = ((step * tensor.element_size(), n) for n, step in zip(tensor.shape, tensor.stride(), strict=True) if n > 1)
+    for step, count in sorted(sizes):
+        if step <= run:
+            run += (count - 1) * step
+        else:
+            steps.insert(0, (step, count))
+    return [*(count for _, count in steps), run], [*(step for step, _ in steps), 1]
+
+
+def _mask(tensor: Tensor, start: int, size: int, unit: int, device: torch.device) -> Tensor:
+    """Which units of this memory elements of the tensor lie in."""
+    (*counts, run), (*steps, _) = _box(tensor)
+    whole = torch.zeros(size // unit, dtype=torch.bool, device=device)
+    shape, strides = (*counts, run // unit), (*(step // unit for step in steps), 1)
+    whole.as_strided(shape, strides, (tensor.data_ptr() - start) // unit).fill_(True)
+    return whole
+
+
+def _summed(data: Tensor) -> Tensor:
+    return torch.tensor([zlib.crc32(data.numpy().data)]) if data.device.type == "cpu" else checksums(data)
 
 
 def checksums(data: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 PLAIN = (Tensor, torch.nn.Parameter)
+TRACED = "traced or transformed: no values yet"
 _IN_KEY = (bool, str, torch.dtype, torch.device, torch.memory_format, torch.layout)
 
 
@@ -22,7 +23,7 @@ class NotWatched(Exception):
 
 
 def key(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """What calls of one shape have in common: shapes of tensors, flags and words; numbers do not count."""
+    """What calls of one shape have in common: that of tensors, their types and order, flags and words; no numbers."""
     found = [_key(value) for value in args]
     if kwargs:
         found += [(name, _key(value)) for name, value in kwargs.items()]
@@ -32,7 +33,7 @@ def key(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
 def _key(value: Any) -> Any:
     if isinstance(value, Tensor):
         try:
-            return value.shape
+            return value.shape, value.dtype, value.is_contiguous()
         except RuntimeError:  # a nested tensor has none
             return type(value)
     if isinstance(value, (list, tuple)):
@@ -58,7 +59,7 @@ def _parts(value: Any) -> Iterator[Tensor]:
         yield from _parts(list(value.values()))
     elif isinstance(value, Tensor):
         if value.is_meta or _is_fake(value) or _is_wrapped(value):
-            raise NotWatched("traced or transformed: no values yet")
+            raise NotWatched(TRACED)
         if type(value) not in PLAIN and is_traceable_wrapper_subclass(value):
             for name in value.__tensor_flatten__()[0]:
                 yield from _parts(getattr(value, name))

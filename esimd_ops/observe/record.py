@@ -128,10 +128,8 @@ def merged(records: Iterable[Record]) -> Record:
         found.ran_s += record.ran_s
         for op, seen in record.operators.items():
             there = found.operators.get(op)
-            if there is None or there.schema == seen.schema:
-                found.operators[op] = _added(there, seen) if there else seen
-            else:
-                raise ToolError(f"{op}: two processes had operators of this name: {there.schema} and {seen.schema}")
+            key = op if there is None or there.schema == seen.schema else seen.schema  # two of one name
+            found.operators[key] = add(found.operators[key], seen) if key in found.operators else seen
     return found
 
 
@@ -144,7 +142,8 @@ def only(record: Record, namespaces: tuple[str, ...]) -> Record:
     return msgspec.structs.replace(record, operators=found, namespaces=namespaces, others=tuple(sorted(others)))
 
 
-def _added(one: Operator, other: Operator) -> Operator:
+def add(one: Operator, other: Operator) -> Operator:
+    """Adds to the one what was seen in other calls."""
     one.first = one.first or other.first
     one.calls += other.calls
     one.watched += other.watched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections import deque
@@ -14,10 +15,28 @@ OVER = "over the budget"
 Wake = Callable[[], None]  # by which we know who rests, too
 
 
-class Alarm(threading.Timer):
-    """Ours: no thread of the program."""
+class Alarm(threading.Thread):
+    """Calls `wake` when it was asked to: no thread of the program. One for all times, since a thread takes milliseconds
+    to start where processors are busy."""
 
-    daemon = True
+    def __init__(self, wake: Wake) -> None:
+        super().__init__(daemon=True)
+        self._wake = wake
+        self._asked = queue.SimpleQueue[float | None]()
+
+    def ring_in(self, seconds: float) -> None:
+        self._asked.put(seconds)
+
+    def cancel(self) -> None:
+        self._asked.put(None)
+
+    def run(self) -> None:
+        while (seconds := self._asked.get()) is not None:
+            try:
+                if self._asked.get(timeout=seconds) is None:
+                    return
+            except queue.Empty:
+                self._wake()
 
 
 @dataclass
@@ -36,8 +55,15 @@ class Schedule:
     _promised: dict[Wake, float] = field(default_factory=dict)
     _began: float = field(default_factory=lambda: time.perf_counter())
     _resting: deque[tuple[float, Wake]] = field(default_factory=deque)
-    _alarm: threading.Timer | None = None
+    _alarm: Alarm | None = None
+    _is_set: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self) -> None:
+        """Begins to keep time for those who rest."""
+        if self.budget:
+            self._alarm = Alarm(self._wake)
+            self._alarm.start()
 
     def watches(self, turn: int) -> bool:
         """Whether the call that is the `turn`-th of its shape, from 1, is watched."""
@@ -69,14 +95,14 @@ class Schedule:
         began = time.perf_counter()
         with self._lock:
             self._resting.append((needs, wake))
-            if self._alarm is None:
+            if not self._is_set:
                 self._set_alarm()
         self.spend(time.perf_counter() - began)
 
     def begin_anew(self) -> None:
         """In a process that was forked, where no other thread is."""
         self.spent_s, self._promised, self._began = 0.0, {}, time.perf_counter()
-        self._lock, self._alarm = threading.Lock(), None
+        self._lock, self._alarm, self._is_set = threading.Lock(), None, False
         resting, self._resting = self._resting, deque()
         for _, wake in resting:
             wake()
@@ -93,20 +119,24 @@ class Schedule:
 
     def _set_alarm(self) -> None:
         """For the one that is next."""
+        if self._alarm is None:
+            self.start()
         assert self.budget
-        self._alarm = Alarm(max(LEAST_REST_S, (self._resting[0][0] - self._left()) / self.budget), self._wake)
-        self._alarm.start()
+        assert self._alarm
+        self._alarm.ring_in(max(LEAST_REST_S, (self._resting[0][0] - self._left()) / self.budget))
+        self._is_set = True
 
     def _wake(self) -> None:
-        began, awake = time.perf_counter(), list[Wake]()
+        """In the alarm's thread: what it waits for the interpreter, the program runs."""
+        began, awake = time.thread_time(), list[Wake]()
         with self._lock:
             while self._resting and self._resting[0][0] <= self._left():
                 needs, wake = self._resting.popleft()
                 self._promised[wake] = self._promised.get(wake, 0.0) + needs
                 awake.append(wake)
-            self._alarm = None
+            self._is_set = False
             if self._resting:
                 self._set_alarm()
         for wake in awake:
             wake()
-        self.spend(time.perf_counter() - began)
+        self.spend(time.thread_time() - began)

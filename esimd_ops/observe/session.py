@@ -22,6 +22,7 @@ from schema_patch.schemas import grammar
 
 from . import entry, reading, record
 from .entry import Callee, Entry, Instead
+from .reading import TRACED
 from .record import Operator, Record
 from .schedule import OVER, Schedule
 from .watch import Signature, Watcher
@@ -36,7 +37,10 @@ Save = Callable[[OpOverload[..., Any], dict[str, Any]], None]
 
 @dataclass
 class _State:
-    """One overload. `turns`: calls by their shape, but those refused for the budget. `cost_s`: of its last watching."""
+    """One overload, as long as its schema is the same.
+
+    `turns`: calls by their shape, but those refused for the budget. `cost_s`: of its last watching.
+    """
 
     signature: Signature
     schema: str
@@ -66,6 +70,7 @@ class Session:
 
     def start(self) -> None:
         entry.hide_from_dynamo(_Observed.__call__)
+        self.schedule.start()
         self._entry.open()
 
     def stop(self) -> None:
@@ -117,12 +122,11 @@ class Session:
         return space in self.namespaces if self.namespaces else space not in entry.TORCHS_OWN
 
     def state(self, name: str, overload: str) -> _State:
-        full = full_name(name, overload)
-        if full not in self._states:
-            text = str(torch._C._get_schema(name, overload))
-            signature = Signature.of(full, grammar.parse(text))
-            self._states.setdefault(full, _State(signature, text, Operator(text)))
-        return self._states[full]
+        full, text = full_name(name, overload), str(torch._C._get_schema(name, overload))
+        there = self._states.get(full)
+        key = full if there is None or there.schema == text else text  # registered again, as another
+        signature = Signature.of(full, grammar.parse(text))
+        return self._states.setdefault(key, _State(signature, text, Operator(text)))
 
     def wrote(self) -> None:
         """Called after a watched call."""
@@ -166,6 +170,7 @@ class _Observed(Instead):
         self._session = session
         self._name = entry.name_of(callee)
         self._only: _State | None = None  # of an overload, or a packet with no other
+        self._states: dict[str, _State] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         session, began = self._session, _clock()
@@ -173,7 +178,10 @@ class _Observed(Instead):
         with torch._C.DisableTorchFunction():
             seen, shape = state.seen, reading.key(args, kwargs)
         seen.calls += 1
-        turn = state.turns[shape] = state.turns.get(shape, 0) + 1
+        try:
+            turn = state.turns[shape] = state.turns.get(shape, 0) + 1
+        except TypeError:  # a size that is a symbol cannot be hashed
+            return self._traced(state, args, kwargs)
         needs = 0.0
         if session.allowed and (reason := session.allowed.get(self._name)):
             seen.allowed[reason] = seen.allowed.get(reason, 0) + 1
@@ -187,14 +195,19 @@ class _Observed(Instead):
         return self.original(*args, **kwargs)
 
     def _state(self, args: Any, kwargs: Any) -> _State:
-        state = self._session.state(self._name, entry.overload_of(self.callee, args, kwargs))
+        overload = entry.overload_of(self.callee, args, kwargs)
+        state = self._states.get(overload) or self._session.state(self._name, overload)
+        self._states[overload] = state
         if not entry.has_several(self.callee):
             self._only = state
         return state
 
-    def _watch(self, state: _State, turn: tuple[object, int], args: Any, kwargs: Any, began: float) -> Any:
+    def _watch(self, state: _State, turn: tuple[tuple[Any, ...], int], args: Any, kwargs: Any, began: float) -> Any:
         session, inside = self._session, 0.0
         session.schedule.redeem(self.put)
+        if torch._C._get_tracing_state() is not None:  # torch.jit.trace would record what we ask; a shape is of tensors
+            state.turns.pop(turn[0])
+            return self._traced(state, args, kwargs)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             nonlocal inside
@@ -213,6 +226,10 @@ class _Observed(Instead):
             session.wrote()
             state.cost_s = _clock() - began - inside
             self._spend(state, state.cost_s, 0.0)
+
+    def _traced(self, state: _State, args: Any, kwargs: Any) -> Any:
+        state.seen.unwatched[TRACED] = state.seen.unwatched.get(TRACED, 0) + 1
+        return self.original(*args, **kwargs)
 
     def _needs(self, state: _State, args: Any, kwargs: Any) -> float:
         """What watching this call will cost, in seconds, where there is a budget: as the last one, or by its bytes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from . import memory, reading
 from .before import Before
 from .handed import Handed, Results
 from .reading import NotWatched
-from .record import Kept, Operator, Result, Times, Where, tell
+from .record import Kept, Operator, Result, Times, Where, add, tell
 
 NOT_CALLERS = (f"{Path(__file__).parent}{os.sep}", f"{Path(torch.__file__).parent}{os.sep}", "<")
 CALLS = (torch._ops.OpOverload.__call__.__code__, torch._ops.OpOverloadPacket.__call__.__code__)
@@ -43,11 +42,10 @@ class Signature:
 
 
 class Watcher:
-    """What the watched calls of a process have in common: the results that were handed out, and who calls."""
+    """What the watched calls of a process have in common: the results that were handed out."""
 
     def __init__(self) -> None:
         self._results = Results()
-        self._threads: set[int] = set()
 
     def call(
         self,
@@ -63,7 +61,6 @@ class Watcher:
 
         turn: calls of one shape, and which of them this is, from 1.
         """
-        self._threads.add(threading.get_ident())
         values = reading.named(signature.arguments, args, kwargs)
         place, depth = caller()
         before = None
@@ -71,18 +68,17 @@ class Watcher:
             with memory.aside():
                 where = Where(place, reading.shapes(values), seen.calls)
                 seen.first = seen.first or where
-                before = Before(values, self._results, depth, self._threads)
+                before = Before(values, self._results, depth, signature.declared)
         except NotWatched as error:
             _count(seen.unwatched, str(error))
         if before is None:
             return original(*args, **kwargs)
-        returned = False
         try:
             result = original(*args, **kwargs)
-            returned = True
-        finally:
-            if not returned:
-                _count(seen.unwatched, "raised an error")
+        except BaseException:
+            with memory.aside(), lock:
+                self._raised(signature, seen, before, where)
+            raise
         with memory.aside(), lock:
             try:
                 found = [reading.tensors(part) for part in _split(result, signature.returns)]
@@ -90,13 +86,22 @@ class Watcher:
                 _count(seen.unwatched, str(error))
                 return result
             parts = [[tensor for tensor in tensors if tensor.numel()] for tensors in found]
-            before.compare(signature.declared, seen, where)
+            before.compare(seen, where)
             seen.watched += 1
             seen.results = seen.results or [Result() for _ in parts]
             for index, tensors in enumerate(parts):
                 self._judge(seen.results[index], tensors, parts[:index], signature, before, turn, where)
             self._remember(signature, before, parts, (turn, where, depth))
         return result
+
+    def _raised(self, signature: Signature, seen: Operator, before: Before, where: Where) -> None:
+        """A call that ended in an error tells of what it must not write, and of nothing else."""
+        found = Operator(seen.schema, watched=1, results=[Result() for _ in range(signature.returns)])
+        before.compare(found, where)
+        if (found.writes.keys() - signature.declared) or found.either or found.outside or found.earlier:
+            add(seen, found)
+        else:
+            _count(seen.unwatched, "raised an error")
 
     def _remember(
         self, signature: Signature, before: Before, parts: list[list[Tensor]], call: tuple[Turn, Where, int]

@@ -20,6 +20,7 @@ def built(once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
 def operators(built: Path) -> object:
     """All planted operators, registered."""
     import planted
+    import planted_kinds
 
     torch.ops.load_library(str(built))
-    return planted.define()
+    return planted.define() + planted_kinds.define()

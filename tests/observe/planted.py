@@ -211,8 +211,9 @@ def trained(op: Any) -> None:
 
 
 def compiled(op: Any) -> None:
-    torch._dynamo.reset()
-    torch.compile(lambda t: op(t) + 1, backend="aot_eager")(x())
+    for dynamic in (False, True):
+        torch._dynamo.reset()
+        torch.compile(lambda t: op(t) + 1, backend="aot_eager", dynamic=dynamic)(x())
 
 
 def one_memory(op: Any) -> object:

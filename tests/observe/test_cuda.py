@@ -85,6 +85,11 @@ def library() -> object:
         twice(x, kept[0])
         return kept[0]
 
+    def halves(x: Tensor, out: Tensor, lie: bool) -> None:
+        out.add_(1)
+        if lie:
+            x[9, 0] = 1
+
     for schema, function in {
         "liar(Tensor x, Tensor out) -> ()": lambda x, out: twice(x, out, SLOW),
         "liar_elsewhere(Tensor x, Tensor out) -> ()": elsewhere,
@@ -92,6 +97,7 @@ def library() -> object:
         "honest(Tensor x, Tensor(a!) out) -> ()": lambda x, out: twice(x, out, SLOW),
         "honest_elsewhere(Tensor x, Tensor(a!) out) -> ()": elsewhere,
         "fresh(Tensor x) -> Tensor": fresh,
+        "halves(Tensor x, Tensor(a!) out, bool lie) -> ()": halves,
     }.items():
         library.define(schema)
         library.impl(schema.partition("(")[0], function, "CUDA")
@@ -131,6 +137,14 @@ def test_what_is_large_is_compared_on_the_device_by_its_checksums(seen: Seen) ->
     times = seen.record.operators["observed_cuda::liar"].writes["out"]
     assert times.calls == 6
     assert times.bytes > memory.EXACT
+
+
+def test_halves_of_rows_are_told_apart_where_blocks_are_not(library: object) -> None:
+    whole = torch.zeros(4096, 3072, device="cuda")
+    for lie, written in ((False, {"out"}), (True, {"x", "out"})):
+        with observe("observed_cuda") as seen:
+            torch.ops.observed_cuda.halves(whole[:, :1536], whole[:, 1536:], lie)
+        assert {*seen.record.operators["observed_cuda::halves"].writes} == written
 
 
 def test_checksums_are_the_same_on_the_device_and_on_the_host() -> None:

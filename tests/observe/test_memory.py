@@ -39,10 +39,10 @@ def test_changed_bytes_belong_to_declared_arguments_then_to_the_only_other_one(
     base = torch.zeros(SIZE, dtype=torch.uint8)
     tensors = {f"a{n}": base.as_strided(*view) for n, (view, _) in enumerate(parts)}
     declared = frozenset(f"a{n}" for n, (_, declared) in enumerate(parts) if declared)
-    before, seen = Before(tensors, Results(), 0, {0}), Operator("")
+    before, seen = Before(tensors, Results(), 0, declared), Operator("")
     if flips:
         memory_of(base)[torch.tensor(sorted(flips))] ^= 255
-    before.compare(declared, seen, Where("here:1", "", 1))
+    before.compare(seen, Where("here:1", "", 1))
 
     own = {name: elements(view) for name, view in tensors.items()}
     covered = set().union(*(own[name] for name in declared))
@@ -103,9 +103,9 @@ def test_checksums_tell_what_a_sum_does_not(change: str) -> None:
 def test_a_large_storage_is_known_to_a_block_and_only_there() -> None:
     whole = torch.zeros(memory.EXACT + 5 * memory.BLOCK, dtype=torch.uint8)
     left, right = whole[: memory.BLOCK], whole[3 * memory.BLOCK :]
-    before, seen = Before({"left": left, "right": right}, Results(), 0, {0}), Operator("")
+    before, seen = Before({"left": left, "right": right}, Results(), 0, frozenset()), Operator("")
     right[7] = 1
-    before.compare(frozenset(), seen, Where("here:1", "", 1))
+    before.compare(seen, Where("here:1", "", 1))
     assert seen.writes.keys() == {"right"}
     assert seen.writes["right"].bytes == memory.BLOCK
 
@@ -134,8 +134,8 @@ def test_a_result_that_lives_is_known_by_any_view_of_its_memory() -> None:
 def test_an_argument_that_grows_is_written_whatever_lies_where_it_was() -> None:
     out, view = torch.zeros(4), torch.zeros(4)
     other = view[1:]
-    before, seen = Before({"out": out, "view": view, "other": other}, Results(), 0, {0}), Operator("")
+    before, seen = Before({"out": out, "view": view, "other": other}, Results(), 0, frozenset({"out"})), Operator("")
     out.resize_(1000)
     view.untyped_storage().resize_(8000)
-    before.compare(frozenset({"out"}), seen, Where("here:1", "", 1))
+    before.compare(seen, Where("here:1", "", 1))
     assert seen.writes.keys() == {"out", "view", "other"}

@@ -40,15 +40,18 @@ class Clock:
         self.now = 0.0
         self.alarms: list[tuple[float, Callable[[], None]]] = []
         monkeypatch.setattr(schedule.time, "perf_counter", self)
+        monkeypatch.setattr(schedule.time, "thread_time", self)
         monkeypatch.setattr(session_module, "_clock", self)
         clock = self
 
         class Alarm:
-            def __init__(self, delay: float, wake: Callable[[], None]) -> None:
-                self.alarm = (clock.now + delay, wake)
+            def __init__(self, wake: Callable[[], None]) -> None:
+                self.wake = wake
 
-            def start(self) -> None:
-                clock.alarms.append(self.alarm)
+            def ring_in(self, seconds: float) -> None:
+                clock.alarms.append((clock.now + seconds, self.wake))
+
+            def start(self) -> None: ...
 
             def cancel(self) -> None: ...
 

@@ -32,8 +32,9 @@ def main(home: Path) -> int:
     with tempfile.TemporaryDirectory(prefix="vllm-observed-") as scratch:
         seen = Path(scratch) / "seen.json"
         serve(python, home, entry(Path(scratch)), seen)
-        words = [sys.executable, "-m", "esimd_ops", "observe", "--from", str(seen), "-o", str(home / "vllm.toml")]
-        print(subprocess.run(words, check=False, capture_output=True, text=True).stdout, flush=True)
+        words = [sys.executable, "-m", "esimd_ops", "observe", "--from", str(seen)]
+        table = ["-o", str(Path(scratch) / "vllm.toml")]
+        print(subprocess.run([*words, *table], check=False, capture_output=True, text=True).stdout, flush=True)
         done = subprocess.run([*words, "--format", "json"], check=False, capture_output=True, text=True)
     report = json.loads(done.stdout)
     facts, verdicts = report["facts"], [row["verdict"] for row in report["checked"]]

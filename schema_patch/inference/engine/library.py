@@ -44,8 +44,8 @@ class Named:
     @property
     def functional(self) -> bool:
         """Whether its namespace is one of ATen's, whose functions do what their names say."""
-        if self.qualifiers[:2] == ("at", "_ops"):  # `add_Tensor::call`; not `add__Tensor::call` and `add_out::call`
-            return not re.search("__|_out$", self.qualifiers[-1])
+        if self.qualifiers[:2] == ("at", "_ops"):  # `add_Tensor::call`; not `zero_`, `add__Tensor` and `add_out`
+            return not re.search("__|_(out)?$", self.qualifiers[-1])
         return self.qualifiers in ATEN or self.qualifiers[-2:] == ("nn", "functional")
 
 

@@ -45,7 +45,8 @@ from .lambdas import Lambdas
 from .memory import Memory
 from .types import Types
 
-GROWING = frozenset({"push_back", "emplace_back", "insert", "emplace", "push", "append"})
+GROWING = frozenset("push_back emplace_back push_front emplace_front insert emplace push append".split())
+OPTIONAL = re.compile(r"\boptional\s*<")  # of a tensor: what is asked of it is asked of the tensor
 PARTS = frozenset("unbind chunk split split_with_sizes tensor_split".split())  # lists of views
 BASIC = re.compile(r'(?:\w+::)*(?:Slice\b|None$|Ellipsis$)|"|-?\d+$')  # the only text is "..."
 MANY = 100  # classes whose method of one name is looked into, where the object's class is not known
@@ -249,7 +250,8 @@ class Methods:
         tensor = bool(self.memory.tensors(call.value))
         variable = self.state.find(self.frame.text(call.base)) if call.base.type == "identifier" else None
         if variable and variable.kind:
-            return bool(TENSOR_LIKE.search(variable.kind)) or (tensor and "auto" in variable.kind)
+            outer = OPTIONAL.sub("", variable.kind).split("<")[0]
+            return bool(TENSOR_LIKE.search(outer)) or (tensor and "auto" in variable.kind)
         return tensor
 
     def agree(self, functions: Sequence[Function], values: list[Value], node: Node, name: str) -> None:

@@ -90,6 +90,13 @@ def test_a_constant_table_of_nothing_calls_nothing(tmp_path: Path) -> None:
     assert trees.answers(tmp_path / "more", f"{HEAD}{OP} {{ {code} }}") == {"a": U, "b": U}
 
 
+def test_views_of_a_library_are_told_apart(tmp_path: Path) -> None:
+    """What `at` of a class that is not seen gives is one of what it was made of, and no data behind it."""
+    code = "  View x{(float*)a.data_ptr(), Layout(a.stride(0))}; View y{(float*)c.data_ptr(), Layout(c.stride(0))};\n"
+    code += "  for (int m = 0; m < 3; m++) { y.at({m, 8}) = x.at({m, 16}); y.at({m, 9}) = x.at({m, 17}); }"
+    assert trees.answers(tmp_path, f"{OP} {{ at::Tensor c = at::empty_like(b); {code} }}")["a"] != W
+
+
 TAKEN = "const float* p = a.{take}<float>(); use(p, b.data_ptr<float>());"
 READERS = {
     "a kernel's const parameter": "__global__ void use(const float* __restrict__ x, float* y) { y[0] = x[0]; }",

@@ -191,8 +191,8 @@ class Methods:
             state.add((root, (DEREF,)), value)
             return at(root)
         if name in ("at", "front", "back"):
-            tensors = self.memory.tensors(value)
-            return tensors | call.local | state.select(value - tensors, DEREF)
+            lists = frozenset(o for o in value if not in_data(o[1])) - self.memory.tensors(value)
+            return (value - lists) | call.local | state.select(lists, DEREF)
         if name == "find" and not self.memory.tensors(value):
             return value  # an iterator, as begin() is
         if name in PAIR and call.items:  # a pair whose second is a function

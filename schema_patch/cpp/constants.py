@@ -18,6 +18,12 @@ from .syntax import nodes
 
 CHANGES = rb"\s*(?:\+=|\.\s*(?:append|insert|replace|push_back|emplace_back)\b)"
 PARTS = rb"(?:\s*\[[^\]]*\]|\s*(?:\.|->)\s*\w+)*"  # of what a name stands for
+# How a table is changed by another name than its own.
+LENDS = rb"\s*(?:\.\s*(?:begin|end|data|find)\b|\.\s*(?:at|front|back)\s*\([^()]*\)" + PARTS + rb"\s*=(?!=))"
+GIVES = rb"(?<!\bdef)(?<!\bimpl)(?<!\bsizeof)(?<!\bsize)\(\s*&?\s*%s\s*[,)]"
+REFERS = (  # `for (auto& row : table)`, `auto& row = table[0]`, not those to const
+    rb"(?:(?<!const )\b(?:auto|\w+)\s*[&*]+\s*(?:(\w+)|\[([^\]]*)\])\s*)(?::|=\s*&?)\s*%s\b"
+)
 DEEPEST = 8  # names that stand for names
 MANY = 500  # turns of the loops around one call
 PAIR = {b"first": 0, b"second": 1}
@@ -95,7 +101,21 @@ class Constants:
             return self.turn[name]
         found = self.defined(name)
         changed = len(found) == 1 and re.search(rb"\b" + re.escape(name) + CHANGES, self.source)
-        return found[0] if len(found) == 1 and not changed else None
+        listed = len(found) == 1 and isinstance(found[0], Node) and found[0].type == "initializer_list"
+        return found[0] if len(found) == 1 and not changed and not (listed and self._lent(name)) else None
+
+    def _lent(self, name: bytes) -> bool:
+        """Whether a table that is no constant may be changed by another name than its own: a loop's reference, a
+        variable's, an iterator, a function's parameter."""
+        here = re.escape(name)
+        if re.search(rb"\bconst(?:expr)?\b[^;{}()]*\b" + here + rb"\s*(?:\[[^\]]*\]\s*)*[={]", self.source):
+            return False
+        if re.search(rb"\b" + here + LENDS + rb"|" + GIVES % here, self.source):
+            return True
+        loops = (re.escape(match[1] or match[2]) for match in re.finditer(REFERS % here, self.source))
+        names = {other for text in loops for other in re.findall(rb"\w+", text)}
+        change = PARTS + rb"(?:\s*=(?!=)|" + CHANGES + rb")|(?<=[(,])\s*&?\s*%s\s*[,)]"
+        return any(re.search(rb"(?<![\w.>])" + n + change % n, self.source) for n in names)
 
     def _field(self, node: Node, depth: int) -> Node | None:
         """`row.schema`: by its designator, or by the order in which the row's class declares its fields."""

@@ -222,3 +222,35 @@ def test_what_a_decorated_function_gives_is_not_told(tmp_path: Path) -> None:
     )
     rows, _, _ = tree.registered_in_python([str(tmp_path)], table.load(), ALL)
     assert rows == []
+
+
+ROWS = """#include <torch/library.h>
+struct Row { const char* schema; int n; };
+void fix(std::vector<Row>& r);
+%sstd::vector<Row> rows = {{"first(Tensor x) -> ()", 1}, {"second(Tensor x) -> ()", 2}};
+void init() { %s }
+TORCH_LIBRARY(lib, m) { for (const auto& row : rows) m.def(row.schema); }
+"""
+LENT = [
+    "for (auto& r : rows) r.schema = other();", "for (Row& r : rows) { if (r.n) r.schema = other(); }",
+    "for (auto& [s, n] : rows) s = other();", "for (auto& r : rows) change(r);", "auto& r = rows[0]; r.schema = other();",
+    "Row* r = &rows[1]; r->schema = other();", "auto it = rows.begin(); it->schema = other();",
+    "rows.at(0).schema = other();", "rows.back().schema = other();", "fix(rows);", "std::swap(rows, others);",
+]  # fmt: skip
+KEPT = [
+    "", "for (const auto& r : rows) puts(r.schema);", "for (auto& r : rows) puts(r.schema);",
+    "for (auto r : rows) r.schema = other();", "int n = std::size(rows);",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [*LENT, *KEPT])
+def test_a_table_that_another_name_changes_is_told(code: str, tmp_path: Path) -> None:
+    (tmp_path / "op.cpp").write_text(ROWS % ("", code))
+    units, _ = tree.read([str(tmp_path)], table.load())
+    report = patch.report(units)
+    changed = code in LENT
+    assert [finding.code for finding in report.findings] == (["SP002"] if changed else [])
+    assert [row.op for row in report.checked] == ([] if changed else ["first", "second"])
+    (tmp_path / "op.cpp").write_text(ROWS % ("static const ", code))
+    units, _ = tree.read([str(tmp_path)], table.load())
+    assert [row.op for row in patch.report(units).checked] == ["first", "second"]

@@ -275,6 +275,11 @@ def test_a_triton_kernel_that_cpp_takes_by_name(tmp_path: Path, taken: str) -> N
         assert found == {"a": U if expected == U else R, "b": expected}
 
 
+def test_a_variable_that_is_declared_by_itself_ends(tmp_path: Path) -> None:
+    code = 'auto name = std::string("x") + kind; auto path = path + name; auto other = find(path, other, "sum");'
+    assert trees.answers(tmp_path, f"{OP} {{ {code} b.copy_(a); }}") == {"a": R, "b": W}
+
+
 UNUSED = {
     "not named": "b.copy_(x); // a",
     "asked for its shape": "TORCH_CHECK(a.dim() == 2 && a.size(0) > 1); CHECK_INPUT(a); (void)a; b.copy_(at::empty_like(a));",

@@ -12,6 +12,7 @@ from schema_patch.inference.domain.values import (
     DEREF,
     NOTHING,
     THIS,
+    Local,
     Script,
     Value,
     at,
@@ -166,16 +167,16 @@ class Calls:
         parts = tuple(part for text in file for part in text.split("/") if part)
         return at(Script(parts, name)) if parts and parts[-1].endswith(".py") else NOTHING
 
-    def literals(self, node: Node) -> Iterator[str]:
+    def literals(self, node: Node, behind: tuple[Local, ...] = ()) -> Iterator[str]:
         """The strings that stand in an expression, in order, and in what its names were declared to be."""
         if node.type == "string_literal":
             yield self.frame.literal(node).strip('"')
         variable = self.state.find(self.frame.text(node)) if node.type == "identifier" else None
-        meant = self.evaluator.meant.get(variable.root) if variable else None
-        if meant is not None:
-            yield from self.literals(meant)
+        meant = self.evaluator.meant.get(variable.root) if variable and variable.root not in behind else None
+        if variable and meant is not None:
+            yield from self.literals(meant, (*behind, variable.root))
         for child in node.named_children:
-            yield from self.literals(child)
+            yield from self.literals(child, behind)
 
     def unknown(self, call: Named, library: bool) -> Value:
         """A function of which nothing is known: it may do anything with what it is given."""

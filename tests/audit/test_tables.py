@@ -275,6 +275,18 @@ def test_a_triton_kernel_that_cpp_takes_by_name(tmp_path: Path, taken: str) -> N
         assert found == {"a": U if expected == U else R, "b": expected}
 
 
+def test_a_kernel_that_changes_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "tree" / "fused").mkdir(parents=True)
+    code = f"{OP} {{ {TAKES['by a path']} f(stream, 1, 1, 1, 4, 0, a, b, a.numel(), 1024); }}"
+    (tmp_path / "tree" / "op.cpp").write_text(trees.source(code))
+    for kernels, written in ((KERNELS, "b"), (KERNELS.replace("in_ptr, out_ptr", "out_ptr, in_ptr"), "a")):
+        (tmp_path / "tree" / "fused" / "copy.py").write_text(kernels)
+        for _ in range(2):
+            (row,) = judge.audit([str(tmp_path / "tree")], Steps()).rows
+            assert [answer.name for answer in row.inferred.answers if answer.kind.value == W] == [written]
+
+
 def test_a_variable_that_is_declared_by_itself_ends(tmp_path: Path) -> None:
     code = 'auto name = std::string("x") + kind; auto path = path + name; auto other = find(path, other, "sum");'
     assert trees.answers(tmp_path, f"{OP} {{ {code} b.copy_(a); }}") == {"a": R, "b": W}

@@ -71,14 +71,26 @@ def test_help_is_no_wider_than_the_terminal_and_cuts_no_summary(
     summaries = options.partition("\nCommands:\n")[2]
     assert bool(summaries) == isinstance(command, click.Group)
     assert "..." not in summaries
-    whole = options if columns == 80 else summaries  # a long choice of words cannot be broken
-    assert [line for line in (prose + whole).splitlines() if len(line) > columns] == []
+    assert [line for line in (prose + options).splitlines() if len(line) > columns] == []
 
 
-def test_completion_is_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("_SCHEMA_PATCH_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "schema-patch ch")
+@pytest.mark.parametrize(
+    ("program", "begun", "found"),
+    [("schema-patch", "ch", "check"), ("verify-schemas", "--req", "--require"), ("esimd-soak", "sc", "score")],
+)
+def test_completion_is_there(
+    program: str, begun: str, found: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variable = f"_{program}_COMPLETE".replace("-", "_").upper()
+    monkeypatch.setenv("COMP_WORDS", f"{program} {begun}")
     monkeypatch.setenv("COMP_CWORD", "1")
-    with pytest.raises(SystemExit):
-        patch.main([])
-    assert capsys.readouterr().out == "plain,check\n"
+    for asked, words in (
+        ("bash_complete", f"plain,{found}\n"),
+        ("bash_source", f"complete -o nosort -F {variable.lower()[:-9]}_completion {program}"),
+    ):
+        monkeypatch.setenv(variable, asked)
+        with pytest.raises(SystemExit) as ended:
+            PROGRAMS[program][1]([])
+        told = capsys.readouterr()
+        assert (ended.value.code, told.err) == (0, "")
+        assert words in told.out

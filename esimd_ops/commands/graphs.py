@@ -7,12 +7,14 @@ import os
 
 import click
 
-from schema_patch.commands.help import examples
+from schema_patch.commands.help import Command, examples
 
 STATES = ("traced", "opaque", "eager", "absent")
 
 
-@click.command(epilog=examples("python -m esimd_ops graphs", "python -m esimd_ops graphs --live --namespace mylib"))
+@click.command(
+    cls=Command, epilog=examples("python -m esimd_ops graphs", "python -m esimd_ops graphs --live --namespace mylib")
+)
 @click.option(
     "--cache", "caches", multiple=True, metavar="DIR", help="Read this compile cache (repeat) [default: all]."
 )

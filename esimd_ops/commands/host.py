@@ -10,14 +10,14 @@ import click
 
 from esimd_ops.races.order import Order, RaceRun
 from schema_patch.commands.console import OPS, selection, show, status, within
-from schema_patch.commands.help import examples
+from schema_patch.commands.help import Command, examples
 from schema_patch.model import ToolError
 
 if TYPE_CHECKING:
     from esimd_ops.host.build import Built
 
 
-@click.command("host-build", epilog=examples(
+@click.command("host-build", cls=Command, epilog=examples(
     "python -m esimd_ops host-build mylib -o built --checks",
     "python -m esimd_ops host-build mylib -o built --only 'csrc/xpu/*'",
 ))  # fmt: skip
@@ -101,7 +101,7 @@ def _tell(built: Built, tree: Path, out: Path) -> None:
         click.echo(f"PYTHONPATH={out} python -m esimd_ops check --namespace {space} --device cpu", err=True)
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "PYTHONPATH=built python -m esimd_ops races --namespace mylib --samples samples.py",
     "PYTHONPATH=built python -m esimd_ops races --namespace mylib --card b580",
 ))  # fmt: skip

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from schema_patch.commands.console import show_errors, split, status
-from schema_patch.commands.help import examples
+from schema_patch.commands.help import Command, examples
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "python -m esimd_ops kernels build/bmg/schema_kit.whl --target bmg-g21",
     "python -m esimd_ops kernels TREE --target bmg-g21,bmg-g31 --against before.json --format html",
 ))  # fmt: skip

@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from schema_patch.commands.console import show
-from schema_patch.commands.help import examples
+from schema_patch.commands.help import Command, examples
 from schema_patch.model import Report, ToolError
 
 FORMS = ("text", "json", "sarif", "html")
 
 
 @click.command(
+    cls=Command,
     context_settings={"allow_interspersed_args": False},
     epilog=examples(
         "python -m esimd_ops observe --namespace mylib -o mylib.toml -- program.py",

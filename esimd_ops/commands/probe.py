@@ -8,11 +8,11 @@ import click
 
 from esimd_ops.probe.question import Answer, Question
 from schema_patch.commands.console import OPS, selection, within
-from schema_patch.commands.help import examples
+from schema_patch.commands.help import Command, examples
 from schema_patch.model import Report
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "python -m esimd_ops probe", "python -m esimd_ops probe --namespace mylib --samples samples.py --keep graphs",
 ))  # fmt: skip
 @click.option("--namespace", default="custom_esimd_kernels_vllm", show_default=True, help="Probe torch.ops.NAMESPACE.")

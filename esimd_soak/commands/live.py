@@ -10,7 +10,7 @@ import click
 
 from esimd_soak.model import ToolError
 
-from .help import examples
+from .help import Command, examples
 
 if TYPE_CHECKING:
     from esimd_soak.plan import Plan
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "esimd-soak run plan.toml -o runs/first",
     "esimd-soak run --url http://localhost:8000 --concurrency 8 --seconds 600",
 ))  # fmt: skip
@@ -136,7 +136,7 @@ def _registered(path: Path | None, plan: Plan, output: Path) -> tuple[Plan, dict
         raise ToolError(error.message, where) from None
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "esimd-soak acceptance bench.json", "esimd-soak acceptance --plan plan.toml --loads 1,8,32",
 ))  # fmt: skip
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
@@ -163,7 +163,7 @@ def acceptance(sources: tuple[str, ...], output: Path, **given: Any) -> int:
     return cli_acceptance.dispatch(sources, output, given)
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "esimd-soak agree http://a:8000 http://b:8000",
     "esimd-soak agree http://a:8000 http://b:8000 --prompts 100 --min-agree 0.95",
 ))  # fmt: skip
@@ -200,7 +200,7 @@ def agree(a: str, b: str, count: int, max_tokens: int, concurrency: int, api: st
     return int(found.agree < min_agree * found.prompts)
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "esimd-soak guard guard.toml", "esimd-soak guard --show alerts",
 ))  # fmt: skip
 @click.argument("plan", required=False)

@@ -7,6 +7,7 @@ stdout, prose to stderr.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -244,6 +245,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def dispatch(argv: Sequence[str] | None) -> int:
     arguments = None if argv is None else list(argv)
+    if "_ESIMD_SOAK_COMPLETE" in os.environ:
+        esimd_soak.main(args=arguments, prog_name="esimd-soak")  # the shell asks for completions; ends the process
     try:
         return int(
             esimd_soak.main(args=arguments, prog_name="esimd-soak", standalone_mode=False, terminal_width=width()) or 0

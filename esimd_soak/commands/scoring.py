@@ -11,7 +11,7 @@ import click
 
 from esimd_soak.model import ToolError
 
-from .help import examples
+from .help import Command, examples
 
 if TYPE_CHECKING:
     from esimd_soak.judge.rescore import Scored
@@ -21,7 +21,7 @@ LEAST = 0.5
 """Of the requests of a bench result, so many must have been answered."""
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "esimd-soak score completions.jsonl", "esimd-soak score bench.json --rule origin --format json",
 ))  # fmt: skip
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")

@@ -14,7 +14,7 @@ from schema_patch.model import Report, ToolError, Verdict
 from schema_patch.report.text import one_line
 from schema_patch.schemas.selection import Selection, namespace_of
 
-from .help import examples
+from .help import Command, examples
 
 if TYPE_CHECKING:
     from schema_patch.audit.judge import Audit, InferredTable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schema_patch.source.plans import TreePlan
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "schema-patch audit csrc", "schema-patch audit --baseline accepted.json --format sarif -o audit.sarif .",
 ))  # fmt: skip
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")

@@ -15,7 +15,7 @@ import click
 from schema_patch.commands import console
 from schema_patch.model import Severity, Verdict
 
-from .help import examples
+from .help import Command, examples
 
 if TYPE_CHECKING:
     from schema_patch.build.doctor import Line
@@ -38,7 +38,7 @@ PURPOSE = click.option(
 MARKS = {"error": "✗", "warning": "!", "note": "✓"}
 
 
-@click.command(epilog=examples("schema-patch doctor mylib", "schema-patch doctor --for bmg --format json"))
+@click.command(cls=Command, epilog=examples("schema-patch doctor mylib", "schema-patch doctor --for bmg --format json"))
 @click.argument("source", metavar="[TREE]", required=False, type=click.Path(exists=True, file_okay=False))
 @PYTHON
 @PURPOSE
@@ -86,7 +86,7 @@ def _json(facts: Facts, purpose: str, lines: Sequence[Line]) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
 
 
-@click.command(epilog=examples(
+@click.command(cls=Command, epilog=examples(
     "schema-patch rebuild mylib --out rebuilt", "schema-patch rebuild mylib --for bmg --returns void --control",
 ))  # fmt: skip
 @click.argument("source", metavar="TREE", type=click.Path(exists=True, file_okay=False))

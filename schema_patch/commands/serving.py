@@ -10,13 +10,15 @@ import click
 
 from schema_patch.model import Finding
 
-from .help import examples
+from .help import Command, examples
 
 if TYPE_CHECKING:
     from schema_patch.installed.caches import Cache
 
 
-@click.command(epilog=examples("schema-patch caches", "schema-patch caches --binary dist/mylib.whl --namespace mylib"))
+@click.command(
+    cls=Command, epilog=examples("schema-patch caches", "schema-patch caches --binary dist/mylib.whl --namespace mylib")
+)
 @click.argument("directories", nargs=-1, metavar="[DIR]...")
 @click.option(
     "--binary", multiple=True, metavar="PATH", help="An installed library, wheel or site-packages to compare with."
@@ -53,7 +55,7 @@ def caches(directories: tuple[str, ...], binary: tuple[str, ...], namespace: tup
     return 1 if findings else 0
 
 
-@click.command("splitting-ops", epilog=examples(
+@click.command("splitting-ops", cls=Command, epilog=examples(
     "schema-patch splitting-ops", "schema-patch splitting-ops --namespace custom_esimd_kernels_vllm",
 ))  # fmt: skip
 @click.option("--namespace", multiple=True, metavar="NS", help="Only operators of this namespace (repeat).")

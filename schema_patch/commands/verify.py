@@ -12,14 +12,14 @@ from schema_patch.commands.console import TABLES, Reporting, Steps, reported, sp
 from schema_patch.commands.version import VERSION
 from schema_patch.model import Report, ToolError
 
-from .help import SETTINGS, examples
+from .help import SETTINGS, Command, examples
 
 if TYPE_CHECKING:
     from schema_patch.schemas.table import Table
     from schema_patch.verify.gather import Gathered
 
 
-@click.command(context_settings=SETTINGS, epilog=examples(
+@click.command(cls=Command, context_settings=SETTINGS, epilog=examples(
     "verify-schemas dist/mylib.whl --require op1,op2 --target bmg",
     "verify-schemas .venv/lib/python3.12/site-packages --strict",
 ))  # fmt: skip

@@ -48,7 +48,7 @@ def without_posix() -> None:
     import click  # noqa: F401
     import rich.console  # noqa: F401
 
-    shutil._use_fd_functions = False  # it asks once, too
+    shutil._use_fd_functions, shutil._copyxattr = False, lambda *_, **__: None  # it asks once, too
     for name in MODULES:
         sys.modules[name] = None
     for module, names in ((os, OF_OS), (signal, OF_SIGNAL)):

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from esimd_ops import guard
-from esimd_ops.guard import eager
 from esimd_ops.guard.twins import built
 
 # CI has the extension; `make test-torch` installs pure Python, where eager calls are left as they are.
@@ -141,30 +140,3 @@ def test_compiled_calls_are_traced_as_before(guarded: None, backend: str) -> Non
     with torch.no_grad():
         compiled: Callable[..., Any] = torch.compile(program, backend=backend, fullgraph=True)
         assert torch.equal(compiled(torch.ones(4)), torch.full((4,), 3.0))
-
-
-def test_without_the_extension_what_is_new_has_a_history_and_the_buffer_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "built", lambda: None)
-    mixed = torch.library.Library("eager_mixed", "FRAGMENT")
-    mixed.define("true(Tensor x, Tensor(a!) out) -> Tensor")
-    mixed.define("lying(Tensor x, Tensor out) -> (Tensor, Tensor)")
-
-    def attend(x: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-        fill(x, out)
-        return out, x.detach().sum().reshape(1)
-
-    mixed.impl("true", lambda x, out: attend(x, out)[1], "CPU")
-    mixed.impl("lying", attend, "CPU")
-    x = torch.ones(3, requires_grad=True)
-    with guard.enabled("eager_mixed", writes={"lying": "out"}, returns={"lying": ("out", "fresh")}):
-        result, new = torch.ops.eager_mixed.lying(x, out := torch.zeros(3))
-        expected = torch.ops.eager_mixed.true(x, torch.zeros(3))
-        with torch.no_grad():
-            assert not torch.ops.eager_mixed.lying(x, torch.zeros(3))[1].requires_grad
-    assert result.data_ptr() == out.data_ptr()
-    assert (out.tolist(), new.tolist()) == ([2, 2, 2], [3])
-    assert (result.requires_grad, out.requires_grad) == (False, False)
-    assert new.requires_grad
-    assert expected.requires_grad
-    new.sum().backward()
-    assert x.grad is None

@@ -55,7 +55,7 @@ def schema_check_mode(run: Callable[[], object]) -> list[str]:
 
 def opcheck(op: str, run: Callable[[], object]) -> dict[str, str]:
     replay = Replay([op.partition("::")[0]])
-    with observe(op.partition("::")[0], save=replay.keep):
+    with observe(op.partition("::")[0], save=replay.save):
         run()
     found: dict[str, str] = {}
     for refused in replay.run(op):

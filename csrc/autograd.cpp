@@ -9,6 +9,8 @@
 namespace esimd_ops {
 namespace {
 
+thread_local const c10::OperatorHandle* called_by_twin = nullptr;
+
 // The tensors of one argument: none, one, or those of a list.
 template <class F>
 void each_tensor(const c10::IValue& value, F visit) {
@@ -69,10 +71,12 @@ class GiveVersions final : public c10::OperatorKernel {
       return;
     }
     const c10::IValue* values = stack->data() + stack->size() - op.schema().arguments().size();
-    if (!composite_) refuse_grad(op, values);
+    const bool by_twin = called_by_twin && *called_by_twin == op;
+    called_by_twin = nullptr;
+    if (!composite_ && !by_twin) refuse_grad(op, values);
     Versions versions;
     for (const size_t at : written_) versions.add(values[at]);
-    if (composite_) {
+    if (composite_ || by_twin) {
       op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
     } else {
       call_below(op, keys, stack);
@@ -98,6 +102,10 @@ void without_derivative(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   call_below(op, keys, stack);
   versions.rise();
 }
+
+CalledByTwin::CalledByTwin(const c10::OperatorHandle& op) : before_(std::exchange(called_by_twin, &op)) {}
+
+CalledByTwin::~CalledByTwin() { called_by_twin = before_; }
 
 Registration give_versions(const std::string& op, std::vector<size_t> written, bool composite) {
   const size_t colons = op.find("::");

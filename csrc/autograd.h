@@ -22,6 +22,20 @@ void without_derivative(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 struct Registration {
   std::unique_ptr<torch::Library> library;
 };
+//
+// Where a twin calls it, autograd was told by the twin's own schema: nothing is refused then.
 Registration give_versions(const std::string& op, std::vector<size_t> written, bool composite);
+
+// As long as this lives, the next call of `op` in this thread is a twin's.
+class CalledByTwin {
+ public:
+  explicit CalledByTwin(const c10::OperatorHandle& op);
+  ~CalledByTwin();
+  CalledByTwin(const CalledByTwin&) = delete;
+  CalledByTwin& operator=(const CalledByTwin&) = delete;
+
+ private:
+  const c10::OperatorHandle* before_;
+};
 
 }  // namespace esimd_ops

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "autograd.h"
+
 namespace esimd_ops {
 namespace {
 
@@ -14,7 +16,7 @@ class Trampoline final : public c10::OperatorKernel {
   Trampoline(c10::OperatorHandle op, std::vector<Result> results) : op_(std::move(op)), results_(std::move(results)) {}
 
   void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
-    op_.callBoxed(stack);
+    call(stack);
     const size_t first = stack->size() - results_.size();
     size_t next = first;
     for (size_t i = 0; i < results_.size(); ++i) {
@@ -26,6 +28,11 @@ class Trampoline final : public c10::OperatorKernel {
   }
 
  private:
+  void call(torch::jit::Stack* stack) const {
+    const CalledByTwin by_twin(op_);
+    op_.callBoxed(stack);
+  }
+
   c10::OperatorHandle op_;
   std::vector<Result> results_;
 };

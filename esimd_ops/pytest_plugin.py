@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,10 +129,14 @@ class _Observed(_Reporting):
         self._observing = Session(namespaces(spaces), Schedule(), self._save)
         self._observing.start()
 
-    def _save(self, op: Any, values: dict[str, Any]) -> None:
-        if self._folder:
-            self._folder.save(op, values)
-        self._replay.keep(op, values)
+    def _save(self, op: Any, values: dict[str, Any]) -> Callable[[], None]:
+        keeps = [each.save(op, values) for each in (self._folder, self._replay) if each]
+
+        def keep() -> None:
+            for each in keeps:
+                each()
+
+        return keep
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -1,8 +1,5 @@
 """What torch's registry holds of a namespace, as the schemas that the rest of the kit reads. Registers nothing."""
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 
 from schema_patch.schemas import grammar
@@ -37,18 +34,6 @@ def overload(found: Schema) -> torch._ops.OpOverload:
     packet = getattr(getattr(torch.ops, found.namespace or ""), found.name.rpartition("::")[2])
     operator: torch._ops.OpOverload = getattr(packet, found.overload or "default")
     return operator
-
-
-def by_position(found: Schema) -> Callable[..., Any]:
-    """The operator as a function that takes all arguments by position, those too that its schema wants by name."""
-    operator = overload(found)
-    named = [arg.name for arg in found.args if arg.kwarg_only]
-    first = len(found.args) - len(named)
-
-    def call(*values: Any) -> Any:
-        return operator(*values[:first], **dict(zip(named, values[first:], strict=False)))
-
-    return call if named else operator
 
 
 def has_fake(found: Schema) -> bool:

@@ -12,7 +12,7 @@ import functools
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -124,9 +124,8 @@ class TracedCall:
         """What `make` gives: as of any operator without a derivative, it requires grad where an argument does."""
         if not self.underived or not torch.is_grad_enabled():
             return make()
-        needed = any(tensor.requires_grad for tensor in _tensors((*args, *kwargs.values())))
-        apply: Any = _Underived.apply
-        return apply(make, torch.empty(0, requires_grad=True)) if needed else make()
+        needed = any(tensor.requires_grad for tensor in eager.tensors((*args, *kwargs.values())))
+        return eager.underived(make) if needed else make()
 
     def merged(self, back: dict[str, Any], new: Any) -> Any:
         """All results in their order: arguments, and what is new (one value, or several in a tuple)."""
@@ -134,18 +133,6 @@ class TracedCall:
         fresh = iter(new if sum(result not in back for result in results) > 1 else (new,))
         values = [back[result] if result in back else next(fresh) for result in results]
         return None if not values else values[0] if len(values) == 1 else tuple(values)
-
-
-class _Underived(torch.autograd.Function):
-    """A history without a gradient. Its leaf stands for the arguments, whose own it may not ask for here."""
-
-    @staticmethod
-    def forward(_: Any, make: Callable[[], Any], _leaf: torch.Tensor) -> Any:
-        return make()
-
-    @staticmethod
-    def backward(_: Any, *_gradients: Any) -> Any:
-        return None, None
 
 
 def _add(op: str, mode: type, rule: Rule) -> None:
@@ -245,7 +232,7 @@ def _say(decision: Decision, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
     """Everything that a person should know of this operator in a graph."""
     _traced.add(decision.op)
     log.debug("%s is traced as %s", decision.op, decision.twin)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in _tensors((*args, *kwargs.values()))):
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in eager.tensors((*args, *kwargs.values()))):
         _warn_once(f"{decision.op}: guarded operators have no gradient under torch.compile")
     if _is_kept():
         twin = decision.twin.partition("(")[0]
@@ -285,11 +272,3 @@ def _refuse_overwritten(decision: Decision, mode: Any, new: Any) -> None:
                 f"the guard returns={{'{decision.op}': 'private buffer of N'}}"
             )
         earlier.append(StorageWeakRef(tensor.untyped_storage()))
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _tensors(part)

@@ -88,10 +88,13 @@ def calls(op: torch._ops.OpOverload, fates: list[str]) -> Callable[..., Any]:
     run = op._op  # what a call of it does, without the call
     if not any(fate != "DROP" for fate in fates):
 
-        def call(*args: Any, **kwargs: Any) -> None:
+        def call(*args: Any) -> None:
+            run(*args)
+
+        def call_by_name(*args: Any, **kwargs: Any) -> None:  # slower by making and unpacking a dict
             run(*args, **kwargs)
 
-        return call
+        return call_by_name if any(argument.kwarg_only for argument in op._schema.arguments) else call
 
     def call_and_keep(*args: Any, **kwargs: Any) -> Any:
         result = run(*args, **kwargs)

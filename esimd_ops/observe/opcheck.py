@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -23,27 +23,25 @@ class Replay:
 
     def __init__(self, namespaces: Collection[str]) -> None:
         self._namespaces = namespaces
-        self._kept: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
+        self._kept: list[tuple[Any, dict[str, Any]]] = []
 
-    def keep(self, op: Any, values: dict[str, Any]) -> None:
-        """A copy of a call, before it is made."""
+    def save(self, op: Any, values: dict[str, Any]) -> Callable[[], None]:
+        """A copy of a call, before it is made; what comes of it keeps the copy."""
         from . import memory, saved
 
         if op._namespace not in self._namespaces or not saved.is_plain(values):
-            return
+            return lambda: None
         with memory.aside():
             copies = saved.copied(values, on_cpu=False)
-        by_name = {argument.name for argument in op._schema.arguments if argument.kwarg_only}
-        named = {name: value for name, value in copies.items() if name in by_name}
-        self._kept.append((op, tuple(value for name, value in copies.items() if name not in by_name), named))
+        return lambda: self._kept.append((op, copies))
 
     def run(self, test: str) -> list[Refused]:
         import torch
 
         kept, self._kept = self._kept, []
         refused = []
-        for op, args, kwargs in kept:
-            told = torch.library.opcheck(op, args, kwargs, raise_exception=False)
+        for op, arguments in kept:
+            told = torch.library.opcheck(op, (), arguments, raise_exception=False)
             failed = {check: _line(words) for check, words in told.items() if words != "SUCCESS"}
             if failed:
                 refused.append(Refused(op.name(), test, failed))

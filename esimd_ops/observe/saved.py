@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +29,22 @@ class Folder:
         self.path = path
         self.left_out: dict[str, str] = {}
 
-    def save(self, op: OpOverload[..., Any], values: dict[str, Any]) -> None:
-        """Keeps a call as it is before it is made. What is saved already, by any process, is not saved again."""
+    def save(self, op: OpOverload[..., Any], values: dict[str, Any]) -> Callable[[], None]:
+        """Copies a call before it is made; what comes of it keeps the copy. Nothing is kept twice, by any process."""
         if not is_plain(values):
-            return
+            return lambda: None
         if why := _unsaved(values):
             self.left_out[op.name()] = why
-            return
+            return lambda: None
         with memory.aside():
             arguments = copied(values)
             stream = io.BytesIO()
             torch.save({"operator": op.name(), "arguments": arguments}, stream)
-        data = stream.getvalue()
+        return partial(self._keep, op.name(), stream.getvalue())
+
+    def _keep(self, op: str, data: bytes) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        name = f"{op.name().replace('::', '.')}.{hashlib.sha256(data).hexdigest()[:12]}.pt"
+        name = f"{op.replace('::', '.')}.{hashlib.sha256(data).hexdigest()[:12]}.pt"
         if not (self.path / name).exists():
             new = self.path / f".{name}.new"
             new.write_bytes(data)

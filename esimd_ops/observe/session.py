@@ -32,7 +32,8 @@ WATCHING_S, BYTE_S = 5e-4, 2e-9  # what an operator's first watching may cost, a
 _clock = time.perf_counter
 log = logging.getLogger("schema_kit")
 
-Save = Callable[[OpOverload[..., Any], dict[str, Any]], None]
+Keep = Callable[[], None]
+Save = Callable[[OpOverload[..., Any], dict[str, Any]], Keep]
 
 
 @dataclass
@@ -46,6 +47,7 @@ class _State:
     schema: str
     seen: Operator
     turns: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    saved: set[tuple[Any, ...]] = field(default_factory=set)
     cost_s: float | None = None
 
 
@@ -53,7 +55,7 @@ class Session:
     """Observes from `start` to `stop`.
 
     namespaces  whose operators; none for all that are not torch's own
-    save        is given each first call of a shape, before it is made
+    save        is given a call of each shape, before it is made, and keeps it once it has returned
     allowed     operators that may lie for now, as namespace::name, each with a reason; their calls are not watched
     """
 
@@ -217,11 +219,16 @@ class _Observed(Instead):
             finally:
                 inside = _clock() - start
 
-        if session.save and turn[1] == 1:
+        keep: Keep | None = None
+        if session.save and turn[0] not in state.saved:
             values = reading.named(state.signature.arguments, args, kwargs)
-            session.save(overload_named(state.signature.op), values)
+            keep = session.save(overload_named(state.signature.op), values)
         try:
-            return session.watcher.call(state.signature, state.seen, turn, timed, args, kwargs, session.lock)
+            result = session.watcher.call(state.signature, state.seen, turn, timed, args, kwargs, session.lock)
+            if keep:
+                state.saved.add(turn[0])
+                keep()
+            return result
         finally:
             session.wrote()
             state.cost_s = _clock() - began - inside

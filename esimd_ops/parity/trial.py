@@ -22,7 +22,7 @@ from .load import Load
 
 RESULTS_HELD = 8  # more than the four buffers of the largest ring seen
 WARM = 2  # calls more, after which a cache has filled
-REFUSAL = (RuntimeError, ValueError, TypeError, IndexError)
+REFUSAL = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
 
 
 class Refused(Exception):
@@ -49,7 +49,7 @@ class Trial:
         self.operator, self.schema = operator, schema
         self.device, self.repeat, self.beyond, self.shapes = device, repeat, beyond, shapes
         self.effort = effort
-        self.call = registry.by_position(schema)
+        self.call = registry.overload(schema)
         self.told: dict[tuple[str, str], Observation] = {}
         self.more: dict[tuple[str, str], int] = {}
         self.digests: dict[str, dict[str, str]] = {}
@@ -132,9 +132,9 @@ class Trial:
 
     def _invoke(self, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Any:
         # Each time a new tensor, whose version says nothing of what its memory held before.
-        values = [guards[name].tensor.data if name in guards else value for name, value in arguments.items()]
+        values = {name: guards[name].tensor.data if name in guards else value for name, value in arguments.items()}
         try:
-            returned = self.call(*values)
+            returned = self.call(**values)
             if self.device == "xpu":
                 torch.xpu.synchronize()
         except REFUSAL as error:
@@ -325,7 +325,7 @@ class Trial:
                     values[name] = torch.full_like(values[name], torch.nan)
                 else:
                     values[name] = torch.full_like(values[name], samples.POISON)
-            call(*[fixed[name] if name in fixed else values[name] for name in arguments])
+            call(**fixed, **values)
             return tuple(values[name] for name in written)
 
         torch._dynamo.reset()

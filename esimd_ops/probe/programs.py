@@ -20,7 +20,6 @@ class ProbedCall:
     arguments: Mapping[str, Any]
     writes: tuple[str, ...]
     returns: bool
-    by_name: frozenset[str] = frozenset()  # keyword-only arguments
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -39,9 +38,7 @@ class ProbedCall:
         return tuple(name for name in self.tensors if name.partition("[")[0] in self.writes)
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> Any:
-        values = {name: with_tensors(name, value, tensors) for name, value in self.arguments.items()}
-        positional = [value for name, value in values.items() if name not in self.by_name]
-        return self.op(*positional, **{name: value for name, value in values.items() if name in self.by_name})
+        return self.op(**{name: with_tensors(name, value, tensors) for name, value in self.arguments.items()})
 
     def to(self, device: str) -> ProbedCall:
         """The same call with its tensors on a device."""

@@ -66,8 +66,7 @@ def _compiled(
 
 def make_call(op: torch._ops.OpOverload, arguments: dict[str, Any], effect: Effect) -> ProbedCall:
     """A call whose buffers do not already hold what the operator writes: a call that is deleted would not be missed."""
-    by_name = frozenset(arg.name for arg in op._schema.arguments if arg.kwarg_only)
-    call = ProbedCall(op, arguments, effect.writes, bool(op._schema.returns), by_name)
+    call = ProbedCall(op, arguments, effect.writes, bool(op._schema.returns))
     after = {name: value.clone() for name, value in call.tensors.items()}
     call(after)
     fresh = {

@@ -30,7 +30,7 @@ class Trial:
         self, subject: Subject, schema: Schema, runtime: Runtime, residency: Residency, step: Callable[[str], None]
     ) -> None:
         self.subject, self.runtime, self.residency, self.step = subject, runtime, residency, step
-        self._call = registry.by_position(schema)
+        self._call = registry.overload(schema)
 
     def run(self, label: str, arguments: samples.Arguments, schedules: dict[str, str]) -> Row:
         """The operator with these arguments under each schedule, and what the runtime saw."""
@@ -66,7 +66,7 @@ class Trial:
 
     def _outputs(self, arguments: samples.Arguments) -> Tensors:
         guards = guard(arguments)
-        self._call(*values(arguments, guards))
+        self._call(**values(arguments, guards))
         return {name: guards[name].tensor for name in self.subject.writes if name in guards}
 
     def _seen(self, label: str, arguments: samples.Arguments, words: str, launched: list[Launched]) -> list[Seen]:
@@ -76,7 +76,7 @@ class Trial:
         for name, guarded in guards.items():
             watch(self.runtime, name, guarded.tensor, self.subject)
         with self.runtime.watching() as seen:
-            self._call(*values(arguments, guards))
+            self._call(**values(arguments, guards))
         return seen
 
 
@@ -89,9 +89,9 @@ def guard(arguments: samples.Arguments) -> dict[str, Guarded]:
     return {name: Guarded(value, "cpu") for name, value in arguments.items() if isinstance(value, Tensor)}
 
 
-def values(arguments: samples.Arguments, guards: dict[str, Guarded]) -> list[object]:
+def values(arguments: samples.Arguments, guards: dict[str, Guarded]) -> dict[str, object]:
     """What to call the operator with."""
-    return [guards[name].tensor if name in guards else value for name, value in arguments.items()]
+    return {name: guards[name].tensor if name in guards else value for name, value in arguments.items()}
 
 
 def watch(runtime: Runtime, name: str, tensor: Tensor, subject: Subject) -> None:

@@ -52,10 +52,14 @@ def with_dynamic_shapes(ops, function, x):
 def with_gradient(ops, function, x):
     leaf = x.detach().requires_grad_()
     results = compiled(ops, lambda ops, x: function(ops, x * 1), leaf)
+    return results, gradient_of(results, leaf)
+
+
+def gradient_of(results, leaf):
     scores = [part.sum() for part in pytree.tree_leaves(results) if part.requires_grad]
     if scores:
         torch.stack(scores).sum().backward()
-    return results, leaf.grad
+    return leaf.grad
 
 
 def exported(ops, function, x):
@@ -65,6 +69,18 @@ def exported(ops, function, x):
 
     program = torch.export.export(Module(), (x,))
     return program.run_decompositions({}).module()(x)
+
+
+def exported_then_with_gradient(ops, function, x):
+    """The module calls twins eagerly, and of an input that requires grad."""
+    leaf = x.detach().requires_grad_()
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return function(ops, x * 1)
+
+    results = torch.export.export(Module(), (x,)).run_decompositions({}).module()(leaf)
+    return results, gradient_of(results, leaf)
 
 
 def with_dead_code_taken_out(ops, function, x):
@@ -97,7 +113,7 @@ def distributed(ops, function, x):
 
 
 WAYS = {f.__name__: f for f in (as_it_is, by_inductor, without_gradient, in_inference_mode, with_autocast, with_dynamic_shapes,
-                                with_gradient, exported, with_dead_code_taken_out, distributed)}  # fmt: skip
+                                with_gradient, exported, exported_then_with_gradient, with_dead_code_taken_out, distributed)}  # fmt: skip
 GRADIENTS = ("gradient_of_the_buffer", "gradient_of_the_operator", "gradient_read_from_the_buffer", "input_is_the_buffer",
              "checkpointed", "custom_gradient", "buffer_and_new_result", "new_result_alone")  # fmt: skip
 # Every program as it is; every other way with programs that differ in what matters there.
@@ -106,7 +122,7 @@ CELLS = [(name, "as_it_is") for name in PROGRAMS] + [
     for way in WAYS
     if way != "as_it_is"
     for name in ("buffer_read", "result_written_later", "a_list_of_views", "new_result_and_write", "conditional", "nothing_is_read")
-] + [(name, "with_gradient") for name in GRADIENTS]  # fmt: skip
+] + [(name, way) for way in ("with_gradient", "exported_then_with_gradient") for name in GRADIENTS]  # fmt: skip
 
 
 def outcome(ops: Operators, name: str, way: str) -> tuple[str, str]:
@@ -125,7 +141,7 @@ def outcome_of(ops: Operators, program: Callable[..., Any], way: str, *shape: in
     except Exception as error:  # noqa: BLE001  whatever torch refuses with
         return "refused", f"{type(error).__name__}: {error}"
     gradient = None
-    if way == "with_gradient":
+    if way.endswith("with_gradient"):
         found, gradient = found
     pairs = zip(pytree.tree_leaves((expected, eager_x)), pytree.tree_leaves((found, compiled_x)), strict=True)
     same = all(a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=1e-6) for a, b in pairs)

@@ -95,6 +95,59 @@ def read_and_written_overlap(ops, x):
 
 
 @program
+def a_diagonal(ops, x):
+    base = torch.zeros(3, 3)
+    ops.write(x[0], base.diagonal())
+    return base * 2
+
+
+@program
+def the_imaginary_part(ops, x):
+    both = torch.complex(x, x * 2)
+    ops.write(x, both.imag)
+    return torch.view_as_real(both) + 0
+
+
+@program
+def bits_of_integers(ops, x):
+    base = torch.zeros(2, 3, dtype=torch.int32)
+    ops.write(x, base.view(torch.float32))
+    return base
+
+
+@program
+def a_size_from_values(ops, x):
+    rows, out = int((x > -100).sum().item()) // 6, torch.zeros(4, 3)
+    ops.write(x[: rows + 1], out[:2])
+    return out
+
+
+@program
+def a_buffer_of_a_module(ops, x):
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("kept", torch.zeros(2, 3))
+
+        def forward(self, x):
+            ops.write(x, self.kept)
+            self.kept.mul_(2)
+            return self.kept + 1
+
+    module = Module()
+    return module(x), module(x + 1), module.kept
+
+
+@program
+def buffers_that_take_turns(ops, x):
+    one, other = torch.zeros_like(x), torch.zeros_like(x)
+    for _ in range(3):
+        ops.write(one + x, other)
+        one, other = other, one
+    return torch.add(one, 1, out=other), one
+
+
+@program
 def a_list(ops, x):
     outs = [torch.zeros_like(x) for _ in range(3)]
     ops.raw.lists(x, outs)

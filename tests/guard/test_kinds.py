@@ -11,9 +11,10 @@ from pathlib import Path
 import oplib
 import pytest
 import torch
+from torch import Tensor
 
 from esimd_ops import guard
-from esimd_ops.guard import Action, GuardError, debug
+from esimd_ops.guard import Action, GuardError, debug, eager
 
 
 def define(library: torch.library.Library, schema: str, function, fake=lambda *_, **__: None, **options) -> None:
@@ -314,3 +315,30 @@ def test_an_export_says_what_its_reader_needs(tmp_path: Path) -> None:
         assert "everywhere::op is exported as schema_kit_guard::" in told, saved.stderr
     assert run("guard").stdout == "[1.0, 3.0, 5.0, 7.0]\n" * 2
     assert run().stdout == "refused\n" * 2
+
+
+def test_without_the_extension_what_is_new_has_a_history_and_the_buffer_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eager, "built", lambda: None)
+    mixed = torch.library.Library("eager_mixed", "FRAGMENT")
+    mixed.define("true(Tensor x, Tensor(a!) out) -> Tensor")
+    mixed.define("lying(Tensor x, Tensor out) -> (Tensor, Tensor)")
+
+    def attend(x: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
+        out.detach().numpy()[...] = x.detach().numpy() * 2
+        return out, x.detach().sum().reshape(1)
+
+    mixed.impl("true", lambda x, out: attend(x, out)[1], "CPU")
+    mixed.impl("lying", attend, "CPU")
+    x = torch.ones(3, requires_grad=True)
+    with guard.enabled("eager_mixed", writes={"lying": "out"}, returns={"lying": ("out", "fresh")}):
+        result, new = torch.ops.eager_mixed.lying(x, out := torch.zeros(3))
+        expected = torch.ops.eager_mixed.true(x, torch.zeros(3))
+        with torch.no_grad():
+            assert not torch.ops.eager_mixed.lying(x, torch.zeros(3))[1].requires_grad
+    assert result.data_ptr() == out.data_ptr()
+    assert (out.tolist(), new.tolist()) == ([2, 2, 2], [3])
+    assert (result.requires_grad, out.requires_grad) == (False, False)
+    assert new.requires_grad
+    assert expected.requires_grad
+    new.sum().backward()
+    assert x.grad is None

@@ -28,6 +28,11 @@ def sums(name, input, output):
     return {"output": expected}
 REFERENCE = {"run": sums}
 """
+PROGRAM = """
+import torch
+import esimd_pieces
+torch.ops.esimd_pieces.run("race_in_place", torch.arange(1024.0) / 64, torch.zeros(1024))
+"""
 RACES = ("races", "--namespace", "esimd_pieces", "--schedules", "ascending;descending", "--format", "json")
 
 
@@ -79,6 +84,21 @@ def test_check_holds_it_to_the_users_reference(built: Path, tmp_path: Path, fact
     done = esimd_ops(built, *words)
     assert done.returncode == code, done.stderr
     assert {f["code"] for f in json.loads(done.stdout)["findings"]} == ({"PA101"} if code else set())
+
+
+def test_the_calls_of_an_observed_program_are_samples(built: Path, tmp_path: Path) -> None:
+    """Of a library that no table knows: nobody wrote a sample, nor what is written."""
+    program, calls = tmp_path / "program.py", tmp_path / "calls"
+    program.write_text(PROGRAM)
+    seen = esimd_ops(built, "observe", "--namespace", "esimd_pieces", "--save", calls, "--", program)
+    assert "writes 'input' undeclared" in seen.stdout, seen.stderr
+    raced = esimd_ops(built, *RACES, "--samples", calls)
+    assert raced.returncode == 1, raced.stderr
+    assert {"HR101", "HR111"} <= {f["code"] for f in json.loads(raced.stdout)["findings"]}
+    words = ("check", "--namespace", "esimd_pieces", "--repeat", "2", "--format", "json", "--samples", calls)
+    checked = esimd_ops(built, *words)
+    assert checked.returncode == 1, checked.stderr
+    assert "input" in next(f["message"] for f in json.loads(checked.stdout)["findings"] if f["code"] == "PA103")
 
 
 @pytest.mark.parametrize(

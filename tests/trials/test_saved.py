@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from esimd_ops.observe import observe
+from esimd_ops.observe.opcheck import Replay
 from esimd_ops.observe.saved import Folder
 from esimd_ops.probe import subjects
+from esimd_ops.probe.programs import ProbedCall
 from esimd_ops.trials import given
 from schema_patch.model import ToolError
 
@@ -29,9 +32,9 @@ def folder(spaces: list[torch.library.Library], tmp_path: Path) -> Path:
     folder = Folder(tmp_path)
     for size in (2, 3, 2):
         x = torch.full((size,), float(len(list(tmp_path.iterdir()))))
-        folder.save(torch.ops.saved_one.same.default, {"x": x, "out": torch.zeros(size)})
-    folder.save(torch.ops.saved_one.same.scaled, {"x": torch.ones(2), "by": 2.0})
-    folder.save(torch.ops.saved_two.same.default, {"x": [torch.ones(4)]})
+        folder.save(torch.ops.saved_one.same.default, {"x": x, "out": torch.zeros(size)})()
+    folder.save(torch.ops.saved_one.same.scaled, {"x": torch.ones(2), "by": 2.0})()
+    folder.save(torch.ops.saved_two.same.default, {"x": [torch.ones(4)]})()
     return tmp_path
 
 
@@ -59,3 +62,27 @@ def test_only_the_calls_that_are_tried_are_read(folder: Path) -> None:
     assert isinstance(found, subjects.Subject)
     with pytest.raises(ToolError, match="not a call that `observe --save` wrote"):
         found.other()
+
+
+def test_a_call_is_made_again_as_it_was_made(tmp_path: Path) -> None:
+    """With arguments left out and out of order; one that the operator refused is no sample."""
+    library = torch.library.Library("saved_three", "FRAGMENT")
+    library.define("digits(Tensor x, int a=1, int b=2, *, int c=3) -> Tensor")
+
+    def digits(x: torch.Tensor, a: int = 1, b: int = 2, *, c: int = 3) -> torch.Tensor:
+        assert a < 9, "expected a digit"
+        return x * 1000 + 100 * a + 10 * b + c
+
+    library.impl("digits", digits, "CompositeExplicitAutograd")
+    torch.library.register_fake("saved_three::digits", lambda x, a=1, b=2, *, c=3: torch.empty_like(x), lib=library)
+    folder, replay = Folder(tmp_path), Replay(["saved_three"])
+    for save in (folder.save, replay.save):
+        with observe("saved_three", save=save):
+            with pytest.raises(AssertionError):
+                torch.ops.saved_three.digits(torch.ones(1), 9)
+            torch.ops.saved_three.digits(c=7, b=5, x=torch.ones(1))
+    subject = subjects.find("saved_three", "digits", str(tmp_path))
+    assert isinstance(subject, subjects.Subject)
+    call = ProbedCall(torch.ops.saved_three.digits.default, subject.arguments, (), True)
+    assert call({"x": torch.tensor([4.0])}).tolist() == [4157]
+    assert replay.run("a test") == []

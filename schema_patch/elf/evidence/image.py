@@ -34,7 +34,7 @@ class Image:
         self.data, self.layout, self.dyn, self.where, self.traces = data, layout, dyn, where, traces
         self._steps: dict[int, Step] = {}
         self._lines: dict[int, Line] = {}
-        self._names: dict[int, str] = {}
+        self._read: dict[int, tuple[str, int]] = {}
         self._words: dict[int, Value] = {}
         self._fixed = sorted(layout.fixed)
         self._variables: set[int] = set()  # that hold addresses at first, unlike the loader's own slots
@@ -76,12 +76,15 @@ class Image:
             return None
         if address == KERNEL_AT:
             return KERNEL
-        index = address - IMPORTS >> 4
-        if index not in self._names:
-            self._names[index] = self._symbol(index)[0]
-        return self._names[index]
+        return self._symbol(address - IMPORTS >> 4)[0]
 
     def _symbol(self, index: int) -> tuple[str, int]:
+        """The name of a dynamic symbol, and its address, 0 where it is another library's."""
+        if index not in self._read:
+            self._read[index] = self._symbol_read(index)
+        return self._read[index]
+
+    def _symbol_read(self, index: int) -> tuple[str, int]:
         raw = self.layout.constant(self.data, self.dyn.tags.get(dynamic.SYMTAB, 0) + 24 * index, 24)
         if len(raw) != 24:
             return "", 0
@@ -95,18 +98,22 @@ class Image:
         yield from dynamic.relocations(self.data, self.layout, self.dyn, self.where)
 
     @cached_property
-    def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]]:
+    def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]], list[int]]:
+        """The loader's work: slots of symbols, places of the library's own addresses, functions that it asks for one."""
         symbols: dict[int, tuple[int, int]] = {}
         relative: list[tuple[int, int]] = []
+        asked: list[int] = []
         for place, info, addend in self._relocations():
             kind = info & 0xFFFFFFFF
             if kind == dynamic.RELATIVE:
                 relative.append((place, addend))
+            elif kind == IRELATIVE:
+                asked.append(addend)
             elif kind in (dynamic.GLOB_DAT, dynamic.JUMP_SLOT, ABSOLUTE):
                 symbols[place] = (info >> 32, addend)
                 if kind == ABSOLUTE:
                     self._variables.add(place)
-        return symbols, sorted([*relative, *self._packed()])
+        return symbols, sorted([*relative, *self._packed()]), asked
 
     @property
     def _symbols(self) -> dict[int, tuple[int, int]]:
@@ -155,22 +162,28 @@ class Image:
         """The functions that the loader calls, before anybody has the library, and those that Python calls first."""
         first = self.dyn.tags.get(INIT_ARRAY, 0)
         last = first + self.dyn.tags.get(INIT_ARRAYSZ, 0)
-        found = {address for slot, address in self.addresses() if first <= slot < last}
+        places, addresses = self._relative
+        found = {*addresses[bisect_left(places, first) : bisect_left(places, last)]}
+        named = (row for place, row in self._symbols.items() if first <= place < last)
+        found |= {self._symbol(index)[1] + addend for index, addend in named if self._symbol(index)[1]}
         found |= {self.dyn.tags[INIT]} if INIT in self.dyn.tags else set()
-        found |= self.own(("PyInit_",))
-        return found | {addend for _, info, addend in self._relocations() if info & 0xFFFFFFFF == IRELATIVE}
+        return found | self.own(("PyInit_",)) | {*self._tables[2]}
 
     def was_read(self, place: int) -> bool:
         """Whether code that was followed read the word at a place of the file."""
         return IMAGE + place in self._words
 
     def named(self, index: int) -> str:
-        return self.name(IMPORTS + 16 * index) or ""
+        return self._symbol(index)[0]
 
     def own(self, names: tuple[str, ...]) -> set[int]:
         """The addresses of functions of the library itself whose names begin so."""
+        return {value for name, value in self._exported if name.startswith(names)}
+
+    @cached_property
+    def _exported(self) -> list[tuple[str, int]]:
         found = dynamic.symbols(self.data, self.layout, self.dyn, self.where)
-        return {symbol.value for symbol in found if symbol.value and symbol.name.startswith(names)}
+        return [(symbol.name, symbol.value) for symbol in found if symbol.value]
 
     def slots(self, names: tuple[str, ...]) -> list[int]:
         """Where the addresses of functions of others are kept whose names begin so."""

@@ -219,6 +219,9 @@ class Follower:
         general[RSP], general[RBP] = stack, base if base == frame.top - 8 else None
 
     def _returned(self, frame: Frame) -> bool:
+        top = self.registers.general[RSP]
+        if isinstance(top, int) and (top != frame.top or isinstance(self.memory.load(top, 8), int)):
+            raise Unknown("a return to where no call came from")
         if frame.nested:
             frame.returned.append(self._end(frame.level))
             return False

@@ -18,6 +18,7 @@ from .program import Program
 from .users import in_code
 
 LEADS = re.compile(rb"[\xe8\xe9]|\x0f[\x80-\x8f\x05\x34]|\xff[\x15\x25]|\xcd\x80")
+SHORT = re.compile(rb"[\xeb\x70-\x7f][\x00-\xff]", re.DOTALL)
 KERNELS = (b"\x0f\x05", b"\x0f\x34", b"\xcd\x80")  # syscall, sysenter, int 0x80
 DEEPEST = 3  # calls within calls
 UNBOUNDED = 1 << 10  # bytes of a function that no table names
@@ -60,6 +61,11 @@ def _leads(image: Image, functions: Functions, entry: int) -> Iterator[tuple[int
                 yield entry + after, IMAGE + to
             elif isinstance(word := image.constant(IMAGE + to), int):
                 yield entry + after, word
+    for match in SHORT.finditer(code):
+        after = match.end()
+        to = after + int.from_bytes(code[after - 1 : after], "little", signed=True)
+        if not 0 <= to < len(code):
+            yield entry + after, IMAGE + entry + to
 
 
 def _behind(image: Image, program: Program, to: int) -> int:

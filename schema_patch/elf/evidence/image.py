@@ -99,7 +99,7 @@ class Image:
 
     @cached_property
     def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]], list[int]]:
-        """The loader's work: slots of symbols, places of the library's own addresses, functions that it asks for one."""
+        """What the loader fills: slots of symbols, places of own addresses, functions that it asks for one."""
         symbols: dict[int, tuple[int, int]] = {}
         relative: list[tuple[int, int]] = []
         asked: list[int] = []

@@ -31,7 +31,7 @@ class Functions:
         part = layout.frames
         if part and part.end - part.start >= 12 and tuple(data[part.start : part.start + 4]) == SORTED:
             (count,) = struct.unpack_from("<I", data, part.start + 8)
-            if part.start + 12 + ROW.size * count <= part.end:
+            if part.start + 12 + ROW.size * count <= part.end and part.address < 1 << 62:
                 self.count, self.table, self.address = count, part.start + 12, part.address
 
     def around(self, address: int) -> tuple[int, int] | None:

@@ -12,7 +12,10 @@ import ways
 from ways import NAMES, NORM, RIGHT, WRONG
 
 from schema_patch.commands import main
+from schema_patch.elf import dynamic, reader
+from schema_patch.elf.evidence.image import RELR
 from schema_patch.elf.evidence.imports import SCHEMA_TEXT
+from schema_patch.elf.layout import prove_whole
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +86,16 @@ def test_every_schema_of_torch_that_has_arguments_is_seen_to_be_one() -> None:
     texts = [str(schema) for schema in torch._C._jit_get_all_schemas() if schema.arguments]
     assert len(texts) > 1000
     assert [text for text in texts if not SCHEMA_TEXT.match(text)] == []
+
+
+def test_packed_relocations_to_nowhere_are_damage_not_a_crash(tmp_path: Path) -> None:
+    library = stable.build(
+        tmp_path / "lib.so", stable.source([RIGHT, NORM]), "g++", "-O2", "-Wl,-z,pack-relative-relocs"
+    )
+    data = bytearray(library.read_bytes())
+    layout = prove_whole(bytes(data), "x")
+    at = layout.offset(dynamic.read(bytes(data), layout, "x").tags[RELR], 8)
+    for address in (1 << 63, (1 << 64) - 8):
+        data[at : at + 8] = address.to_bytes(8, "little")
+        library.write_bytes(data)
+        assert len(reader.read(library).schemas) == 2

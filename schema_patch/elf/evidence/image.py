@@ -122,6 +122,7 @@ class Image:
     @cached_property
     def _relative(self) -> tuple[array[int], array[int]]:
         rows = self._tables[1]
+        rows[:] = [row for row in rows if min(row) >= 0 and max(row) < 1 << 63]  # others are damage
         found = array("q", (place for place, _ in rows)), array("q", (addend for _, addend in rows))
         rows.clear()
         return found

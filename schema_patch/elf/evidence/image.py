@@ -13,7 +13,6 @@ from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.layout import Bytes, Layout
 
 from . import traced
-from .effects import BESIDE
 from .instructions import END, PLAIN, Line, Step, decode
 from .machine import IMAGE, IMPORTS, KERNEL, KERNEL_AT, Value
 
@@ -25,6 +24,13 @@ INIT, INIT_ARRAY, INIT_ARRAYSZ = 12, 25, 27
 VERSYM = 0x6FFFFFF0
 OF_C = ("GLIBC", "GCC_", "CXXABI_")  # how versions of C's and C++'s own libraries begin
 LONGEST_NAME = 1 << 14
+# What runs beside the code that is followed, or in its midst: it may write wherever it can come to, at any time.
+BESIDE = frozenset(
+    {
+        "pthread_create", "thrd_create", "clone", "signal", "sigaction", "__sysv_signal", "setitimer", "timer_create",
+        "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+    }
+)  # fmt: skip
 
 
 class Image:

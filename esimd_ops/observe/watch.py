@@ -73,12 +73,14 @@ class Watcher:
             _count(seen.unwatched, str(error))
         if before is None:
             return original(*args, **kwargs)
+        returned = False
         try:
             result = original(*args, **kwargs)
-        except BaseException:
-            with memory.aside(), lock:
-                self._raised(signature, seen, before, where)
-            raise
+            returned = True
+        finally:
+            if not returned:
+                with memory.aside(), lock:
+                    self._raised(signature, seen, before, where)
         with memory.aside(), lock:
             try:
                 found = [reading.tensors(part) for part in _split(result, signature.returns)]

@@ -12,7 +12,6 @@ from .layout import Bytes, Part, release
 BEFORE = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?(?:\x41\xbb....)?[\xf2\x66]?", re.DOTALL)
 LONGEST = 11
 CHUNK = 1 << 18
-KERNELS = (b"\x0f\x05", b"\x0f\x34", b"\xcd\x80")  # syscall, sysenter, int 0x80
 
 
 def stubs(data: Bytes, part: Part, slots: Collection[int]) -> Iterator[tuple[int, int, bool]]:
@@ -70,18 +69,6 @@ def branches(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tupl
             jumps = len(short) == 2 and at <= part.end and (short[0] == 0xEB or 0x70 <= short[0] < 0x80)
             if jumps and site + int.from_bytes(short[1:], "little", signed=True) == target:
                 yield site, target
-
-
-def kernel(data: Bytes, part: Part) -> Iterator[int]:
-    """Where an instruction may end that calls the kernel: its bytes may be a part of others."""
-    for first in range(part.start, part.end, CHUNK):
-        code = data[first : min(first + CHUNK + 1, part.end)]
-        for opcode in KERNELS:
-            at = code.find(opcode)
-            while 0 <= at < CHUNK:
-                yield part.address + first - part.start + at + 2
-                at = code.find(opcode, at + 1)
-        release(data, first, first + len(code))
 
 
 def direct(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,9 @@ Standard Base, DWARF). Does not know what functions are called.
 from __future__ import annotations
 
 import struct
+from array import array
 from bisect import bisect_right
+from functools import cached_property
 from typing import NamedTuple
 
 from . import exceptions
@@ -29,17 +31,36 @@ class Functions:
         part = layout.frames
         if part and part.end - part.start >= 12 and tuple(data[part.start : part.start + 4]) == SORTED:
             (count,) = struct.unpack_from("<I", data, part.start + 8)
-            if part.start + 12 + ROW.size * count <= part.end:
+            if part.start + 12 + ROW.size * count <= part.end and part.address < 1 << 62:
                 self.count, self.table, self.address = count, part.start + 12, part.address
 
     def around(self, address: int) -> tuple[int, int] | None:
         """Start and end of the function that an address is in; None where no record says."""
-        index = bisect_right(_Starts(self), address) - 1
+        index = bisect_right(self._starts, address) - 1
         if index < 0:
             return None
         start, record = (self.address + number for number in self._row(index))
         size = self._size(record)
         return (start, start + size) if size and start <= address < start + size else None
+
+    def start(self, address: int) -> int:
+        """Where the function begins that an address is in; the address itself where no record says."""
+        bounds = None if address in self._known else self.around(address)
+        return bounds[0] if bounds else address
+
+    def after(self, address: int) -> int:
+        """Where the next function begins."""
+        index = bisect_right(self._starts, address)
+        return self._starts[index] if index < self.count else 1 << 62
+
+    @cached_property
+    def _starts(self) -> array[int]:
+        rows = struct.iter_unpack("<ii", self.data[self.table : self.table + ROW.size * self.count])
+        return array("q", (self.address + first for first, _ in rows))
+
+    @cached_property
+    def _known(self) -> frozenset[int]:
+        return frozenset(self._starts)
 
     def _row(self, index: int) -> tuple[int, int]:
         first, second = ROW.unpack_from(self.data, self.table + ROW.size * index)
@@ -55,7 +76,7 @@ class Functions:
     def landings(self, address: int) -> tuple[int, ...] | None:
         """Where the function that an address is in goes on with an exception that it catches; None where that cannot be
         read. What only destroys and throws on is no catch."""
-        index = bisect_right(_Starts(self), address) - 1
+        index = bisect_right(self._starts, address) - 1
         if index < 0:
             return ()
         start, record = (self.address + number for number in self._row(index))
@@ -114,16 +135,3 @@ class _Common(NamedTuple):
 
     addresses: int
     tables: int
-
-
-class _Starts:
-    """The addresses where functions start, as a sequence that can be searched."""
-
-    def __init__(self, functions: Functions) -> None:
-        self.functions = functions
-
-    def __len__(self) -> int:
-        return self.functions.count
-
-    def __getitem__(self, index: int) -> int:
-        return self.functions.address + self.functions._row(index)[0]

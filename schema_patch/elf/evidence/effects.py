@@ -82,11 +82,4 @@ EFFECTS: dict[str, Callable[[Follower], str]] = {
     "dlopen": _loads,
     "dlmopen": lambda f: LOADS,
 }
-# What runs beside the code that is followed, or in its midst: it may write wherever it can come to, at any time.
-BESIDE = frozenset(
-    {
-        "pthread_create", "thrd_create", "clone", "signal", "sigaction", "__sysv_signal", "setitimer", "timer_create",
-        "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
-    }
-)  # fmt: skip
 TWICE = frozenset({"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "vfork"})

@@ -13,7 +13,6 @@ from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.layout import Bytes, Layout
 
 from . import traced
-from .effects import BESIDE
 from .instructions import END, PLAIN, Line, Step, decode
 from .machine import IMAGE, IMPORTS, KERNEL, KERNEL_AT, Value
 
@@ -25,6 +24,13 @@ INIT, INIT_ARRAY, INIT_ARRAYSZ = 12, 25, 27
 VERSYM = 0x6FFFFFF0
 OF_C = ("GLIBC", "GCC_", "CXXABI_")  # how versions of C's and C++'s own libraries begin
 LONGEST_NAME = 1 << 14
+# What runs beside the code that is followed, or in its midst: it may write wherever it can come to, at any time.
+BESIDE = frozenset(
+    {
+        "pthread_create", "thrd_create", "clone", "signal", "sigaction", "__sysv_signal", "setitimer", "timer_create",
+        "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+    }
+)  # fmt: skip
 
 
 class Image:
@@ -34,7 +40,7 @@ class Image:
         self.data, self.layout, self.dyn, self.where, self.traces = data, layout, dyn, where, traces
         self._steps: dict[int, Step] = {}
         self._lines: dict[int, Line] = {}
-        self._names: dict[int, str] = {}
+        self._read: dict[int, tuple[str, int]] = {}
         self._words: dict[int, Value] = {}
         self._fixed = sorted(layout.fixed)
         self._variables: set[int] = set()  # that hold addresses at first, unlike the loader's own slots
@@ -76,12 +82,15 @@ class Image:
             return None
         if address == KERNEL_AT:
             return KERNEL
-        index = address - IMPORTS >> 4
-        if index not in self._names:
-            self._names[index] = self._symbol(index)[0]
-        return self._names[index]
+        return self._symbol(address - IMPORTS >> 4)[0]
 
     def _symbol(self, index: int) -> tuple[str, int]:
+        """The name of a dynamic symbol, and its address, 0 where it is another library's."""
+        if index not in self._read:
+            self._read[index] = self._symbol_read(index)
+        return self._read[index]
+
+    def _symbol_read(self, index: int) -> tuple[str, int]:
         raw = self.layout.constant(self.data, self.dyn.tags.get(dynamic.SYMTAB, 0) + 24 * index, 24)
         if len(raw) != 24:
             return "", 0
@@ -95,18 +104,22 @@ class Image:
         yield from dynamic.relocations(self.data, self.layout, self.dyn, self.where)
 
     @cached_property
-    def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]]:
+    def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]], list[int]]:
+        """What the loader fills: slots of symbols, places of own addresses, functions that it asks for one."""
         symbols: dict[int, tuple[int, int]] = {}
         relative: list[tuple[int, int]] = []
+        asked: list[int] = []
         for place, info, addend in self._relocations():
             kind = info & 0xFFFFFFFF
             if kind == dynamic.RELATIVE:
                 relative.append((place, addend))
+            elif kind == IRELATIVE:
+                asked.append(addend)
             elif kind in (dynamic.GLOB_DAT, dynamic.JUMP_SLOT, ABSOLUTE):
                 symbols[place] = (info >> 32, addend)
                 if kind == ABSOLUTE:
                     self._variables.add(place)
-        return symbols, sorted([*relative, *self._packed()])
+        return symbols, sorted([*relative, *self._packed()]), asked
 
     @property
     def _symbols(self) -> dict[int, tuple[int, int]]:
@@ -115,6 +128,7 @@ class Image:
     @cached_property
     def _relative(self) -> tuple[array[int], array[int]]:
         rows = self._tables[1]
+        rows[:] = [row for row in rows if min(row) >= 0 and max(row) < 1 << 63]  # others are damage
         found = array("q", (place for place, _ in rows)), array("q", (addend for _, addend in rows))
         rows.clear()
         return found
@@ -155,22 +169,28 @@ class Image:
         """The functions that the loader calls, before anybody has the library, and those that Python calls first."""
         first = self.dyn.tags.get(INIT_ARRAY, 0)
         last = first + self.dyn.tags.get(INIT_ARRAYSZ, 0)
-        found = {address for slot, address in self.addresses() if first <= slot < last}
+        places, addresses = self._relative
+        found = {*addresses[bisect_left(places, first) : bisect_left(places, last)]}
+        named = (row for place, row in self._symbols.items() if first <= place < last)
+        found |= {self._symbol(index)[1] + addend for index, addend in named if self._symbol(index)[1]}
         found |= {self.dyn.tags[INIT]} if INIT in self.dyn.tags else set()
-        found |= self.own(("PyInit_",))
-        return found | {addend for _, info, addend in self._relocations() if info & 0xFFFFFFFF == IRELATIVE}
+        return found | self.own(("PyInit_",)) | {*self._tables[2]}
 
     def was_read(self, place: int) -> bool:
         """Whether code that was followed read the word at a place of the file."""
         return IMAGE + place in self._words
 
     def named(self, index: int) -> str:
-        return self.name(IMPORTS + 16 * index) or ""
+        return self._symbol(index)[0]
 
     def own(self, names: tuple[str, ...]) -> set[int]:
         """The addresses of functions of the library itself whose names begin so."""
+        return {value for name, value in self._exported if name.startswith(names)}
+
+    @cached_property
+    def _exported(self) -> list[tuple[str, int]]:
         found = dynamic.symbols(self.data, self.layout, self.dyn, self.where)
-        return {symbol.value for symbol in found if symbol.value and symbol.name.startswith(names)}
+        return [(symbol.name, symbol.value) for symbol in found if symbol.value]
 
     def slots(self, names: tuple[str, ...]) -> list[int]:
         """Where the addresses of functions of others are kept whose names begin so."""

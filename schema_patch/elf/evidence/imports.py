@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from . import traced
 from .effects import EFFECTS, TWICE
-from .machine import FOREIGN, Foreign, Item, Value, tags
+from .machine import FOREIGN, IMAGE, Foreign, Item, Value, tags
 from .program import Unknown
 from .run import GIVEN, Follower, never_returns
 from .texts import COMPARE, Do, known, quiet, string
@@ -178,6 +178,8 @@ class Imports:
         """Notes that a function which nobody knows is given a schema: it may register that. C's and C++'s own
         do not."""
         for given in map(f.argument, range(len(GIVEN))):
+            if not isinstance(given, int) or given < IMAGE:
+                continue
             for parts in (f.memory.text(given), string(f, given)):
                 known = _beginning(parts or [])
                 if SCHEMA_TEXT.match(known) and not f.program.image.is_of_c(name):

@@ -111,7 +111,8 @@ class Memory:
         self.constant, self.shared = constant, shared
         self.logs: list[Log] = [{}]
         self.writes: list[tuple[int, Word]] | None = None  # into the library and the heap, if asked for
-        self.blocks: dict[int, int] = {}
+        self.blocks: list[int] = []  # on the heap, by address
+        self.sizes: dict[int, int] = {}
         self.tops: list[int] = []  # of the frames on the stack, which grows down
         self.floor: Callable[[], Value] = lambda: None  # where the stack ends
         self._escaped = {(IMAGE, HEAP)}
@@ -120,7 +121,8 @@ class Memory:
 
     def allocate(self, size: int) -> int:
         address = self._next
-        self.blocks[address] = size
+        self.blocks.append(address)
+        self.sizes[address] = size
         self._next += (size + 64) & ~15
         return address
 
@@ -221,8 +223,9 @@ class Memory:
         if address >= STACK:
             return address, min((top for top in self.tops if top > address), default=STACK + STACK_SIZE)
         if address >= HEAP:
-            start = max((block for block in self.blocks if block <= address), default=HEAP)
-            return start, start + self.blocks.get(start, 0)
+            n = bisect_right(self.blocks, address) - 1
+            start = self.blocks[n] if n >= 0 else HEAP
+            return start, start + self.sizes.get(start, 0)
         return (IMAGE, HEAP) if address >= IMAGE else (0, 0)
 
     def escape(self, address: int) -> None:

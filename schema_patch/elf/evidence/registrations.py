@@ -16,7 +16,7 @@ from schema_patch.elf.frames import Functions
 from schema_patch.elf.layout import Bytes, Layout
 from schema_patch.text.collector import without_collector
 
-from . import effects, held, imports
+from . import effects, held, imports, start
 from .image import Image
 from .imports import Imports, Record, Text
 from .instructions import CALL, END
@@ -155,36 +155,17 @@ class _Search:
         """Where the loader, by calls that say where, leads to what makes the library another than its file, and why."""
         if self.data.find(effects.MEMORY) >= 0:
             yield 0, effects.UNLOCKS
-        (sites,), keepers = self.sites(tuple(effects.EFFECTS))
-        sites |= {site for part in self.layout.code for site in calls.kernel(self.data, part)}
-        homes = {site: entry for site in sorted(sites) for entry in self.around({site})}
-        begun, first = self._begun({*homes.values(), *keepers})
-        for entry in sorted(first - self.results.keys()):  # which tell what their calls are given
-            self.run(entry)
-        told: dict[int, set[str]] = {}
-        for result in self.results.values():
-            for site, whys in result.effects.items():
-                told.setdefault(site - IMAGE, set()).update(whys)
-        for site in sorted(site for site, home in homes.items() if home in begun):
-            why = max(told.get(site, {effects.UNTOLD}))
+        for site, home in sorted(start.asked(self.image, self.program, self.functions).items()):
+            if not self._effects(site) and home not in self.results:  # its code tells what the call is given
+                self.run(home)
+            why = max(self._effects(site) or {effects.UNTOLD})
             if why:
                 yield site, why
-        yield from ((entry, effects.UNTOLD) for entry in sorted(keepers & begun))
 
-    def _begun(self, entries: set[int]) -> tuple[set[int], set[int]]:
-        """Of functions and their callers, those to which what the loader calls leads; and what it calls of them."""
-        callers: dict[int, set[int]] = {}
-        pending = entries
-        while pending:
-            found = self._all_callers(pending)
-            callers |= {entry: self.around(found[entry]) for entry in pending}
-            pending = set().union(*(callers[entry] for entry in pending)) - callers.keys()
-        first = self.image.started() & callers.keys() if callers else set()
-        begun, more = set[int](), first
-        while more:
-            begun |= more
-            more = {entry for entry, by in callers.items() if by & more} - begun
-        return begun, first
+    def _effects(self, site: int) -> set[str]:
+        """What a call does to the library, by all that was followed to it."""
+        found = (result.effects.get(IMAGE + site, ()) for result in self.results.values())
+        return set().union(*found)
 
     def run(self, entry: int) -> None:
         """Follows a function, of whose arguments nothing is known."""

@@ -16,6 +16,7 @@ from .machine import FOREIGN, HEAP, IMAGE, RBP, RSP, STACK, STACK_SIZE, Foreign,
 from .program import Program, Unknown
 
 STEPS = 3_000_000  # instructions followed from one function on
+FORKED = 60  # instructions that a side of an undecided branch counts as: what it takes to copy and join
 DEEPEST = 48  # calls within calls, and undecided branches within those
 TORCHS_OWN = "_ZN5torch"  # what a function is called that torch gave us, such as a destructor
 REPEATS = 2  # of a function within itself
@@ -219,6 +220,9 @@ class Follower:
         general[RSP], general[RBP] = stack, base if base == frame.top - 8 else None
 
     def _returned(self, frame: Frame) -> bool:
+        top = self.registers.general[RSP]
+        if isinstance(top, int) and (top != frame.top or isinstance(self.memory.load(top, 8), int)):
+            raise Unknown("a return to where no call came from")
         if frame.nested:
             frame.returned.append(self._end(frame.level))
             return False
@@ -297,6 +301,7 @@ class Follower:
         entry = self.registers
         for _ in range(ROUNDS):
             ends: list[tuple[Registers, Log]] = []
+            self.steps += FORKED * len(targets)
             for target in targets:
                 if not self.program.returns(home, target):
                     continue  # it ends in an exception: nothing of it is seen here

@@ -15,7 +15,7 @@ from schema_patch.python import edits as pyedits
 from schema_patch.python import flow
 from schema_patch.python.flow import Natives
 from schema_patch.python.modules import Modules
-from schema_patch.python.registrations import Fake, PyOperator
+from schema_patch.python.registrations import FakeSignature, PyOperator
 from schema_patch.python.tree import Python
 from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate
@@ -195,7 +195,7 @@ def _tensors(function: ast.FunctionDef, names: Iterable[str]) -> None:
 
 def fakes(python: Python, operators: Iterable[ImplementedOperator]) -> list[Finding]:
     """Operators of C++ without a fake, and fakes that take something else than their schema says."""
-    by_name: dict[str, list[Fake]] = {}
+    by_name: dict[str, list[FakeSignature]] = {}
     perhaps = set[str]().union(*(source.perhaps for source in python.sources))
     for source in python.sources:
         for fake in source.fakes:
@@ -218,7 +218,7 @@ def fakes(python: Python, operators: Iterable[ImplementedOperator]) -> list[Find
     return found
 
 
-def _compare(operator: ImplementedOperator, fake: Fake) -> list[Finding]:
+def _compare(operator: ImplementedOperator, fake: FakeSignature) -> list[Finding]:
     """A fake with other parameters fails when it is called; one with other defaults answers for another call."""
     schema = operator.schema
     if fake.parameters is None or any(name == "*" for name, _ in fake.parameters) or operator.schema.overload:

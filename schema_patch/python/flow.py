@@ -16,7 +16,20 @@ from schema_patch.schemas.inferred import Answer, Kind, Native
 
 from .calling import Calls
 from .modules import Module, Modules
-from .values import LIST, MEMORY, NOTHING, Flow, Found, Value, defaults, element, held, names_of, parameters, rest
+from .values import (
+    LIST,
+    MEMORY,
+    NOTHING,
+    Flow,
+    FunctionEffects,
+    Value,
+    defaults,
+    element,
+    held,
+    names_of,
+    parameters,
+    rest,
+)
 
 REGISTERS = re.compile(r"custom_op|triton_op|\b(?:impl|register\w*)\b")
 
@@ -81,11 +94,11 @@ class _Flow(Flow):
         self.modules = modules
         self.known = known
         self.natives = natives
-        self.done: dict[ast.FunctionDef, Found] = {}
+        self.done: dict[ast.FunctionDef, FunctionEffects] = {}
 
-    def of(self, module: Module, function: ast.FunctionDef) -> Found:
+    def of(self, module: Module, function: ast.FunctionDef) -> FunctionEffects:
         if function not in self.done:
-            self.done[function] = Found()
+            self.done[function] = FunctionEffects()
             one = _Statements(self, module, function)
             one.run()
             if _is_stub(function):

@@ -72,7 +72,7 @@ class PyOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class Fake:
+class FakeSignature:
     """A fake of an operator: its parameters with their defaults as written."""
 
     name: str
@@ -86,7 +86,7 @@ class PySource:
 
     path: str
     operators: list[PyOperator] = field(default_factory=list)
-    fakes: list[Fake] = field(default_factory=list)
+    fakes: list[FakeSignature] = field(default_factory=list)
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)  # by names that stand for one only
     decorated: dict[Location, ast.FunctionDef] = field(default_factory=dict)  # by the place of the decorator
     untold: list[Location] = field(default_factory=list)  # registrations by a name that is computed
@@ -296,7 +296,7 @@ class _Reader:
             self.computed = True
         else:
             parameters = None if function is None else tuple(_parameters(function))
-            self.found.fakes.append(Fake(name, self.where(node), parameters))
+            self.found.fakes.append(FakeSignature(name, self.where(node), parameters))
 
 
 def schema_of(operator: PyOperator, function: ast.FunctionDef | None) -> Schema | None:

@@ -43,7 +43,7 @@ NOTHING: Value = frozenset()
 
 
 @dataclass
-class Found:
+class FunctionEffects:
     """What a function does to its parameters, and which of them it hands back."""
 
     effects: dict[str, dict[tuple[str, int, str], None]] = field(default_factory=dict)  # ("written", line, why)
@@ -56,7 +56,7 @@ class Flow:
 
     known: Mapping[str, Sequence[int]]
 
-    def of(self, module: Module, function: ast.FunctionDef) -> Found:
+    def of(self, module: Module, function: ast.FunctionDef) -> FunctionEffects:
         raise NotImplementedError
 
     def native(self, name: str) -> Native | None:
@@ -147,7 +147,7 @@ class Values:
         self.returns_of: dict[str, Value] = {}  # what functions that are defined here give back of what is around them
         self.numbers = {a.arg for a in _arguments(function) if a.annotation and ast.unparse(a.annotation) == "int"}
         self.local_functions: dict[str, ast.FunctionDef] = {}
-        self.found = Found()
+        self.found = FunctionEffects()
 
     def effect(self, kind: str, value: Value, line: int, why: str = "") -> None:
         for name, _ in value:

@@ -1,4 +1,4 @@
-"""How calls are written in C++: by name, of a value, of a method, through what launches. Statements are in flow.py."""
+"""How calls are written in C++: by name, of a value, of a method, through what launches. statements.py has the rest."""
 
 from __future__ import annotations
 

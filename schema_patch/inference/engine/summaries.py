@@ -32,13 +32,13 @@ from .calling import Calling
 from .calls import Calls
 from .declarations import Declarations
 from .evaluator import Evaluator
-from .flow import Flow
 from .frame import Frame, Kernels
 from .lambdas import Lambdas
 from .library import Library
 from .memory import Memory
 from .methods import Methods
 from .objects import Objects
+from .statements import Statements
 from .types import Types
 
 Key: TypeAlias = tuple[tuple[str, int], Constants]
@@ -125,7 +125,7 @@ class _Passing:
     function: Function
 
 
-def reading(frame: Frame) -> Flow:
+def reading(frame: Frame) -> Statements:
     """All parts of the reading of one function, each with those that it knows."""
     memory, types = Memory(frame), Types(frame)
     evaluator = Evaluator(frame, memory)
@@ -137,7 +137,7 @@ def reading(frame: Frame) -> Flow:
     methods = Methods(frame, memory, evaluator, types, lambdas, calling)
     Calls(frame, evaluator, types, lambdas, calling, objects, library, methods)
     Assembly(frame, memory, evaluator, calling)
-    return Flow(frame, evaluator, types, declarations, lambdas, objects)
+    return Statements(frame, evaluator, types, declarations, lambdas, objects)
 
 
 def read(frame: Frame) -> Summary:

@@ -28,7 +28,7 @@ PASSED_OVER = frozenset(
 )
 
 
-class Flow:
+class Statements:
     """Executes the statements of one function."""
 
     def __init__(

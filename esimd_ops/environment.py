@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from functools import cache
 from importlib import metadata
 from multiprocessing import process as processes
+from pathlib import Path
 
 from schema_patch.schemas import table as tables
 
@@ -86,3 +88,9 @@ def is_entered() -> bool:
     known = metadata.entry_points(group="torch.backends")
     loaded = os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1"
     return loaded and any(entry.value == "esimd_ops.door:enter" for entry in known)
+
+
+def is_compile_worker() -> bool:
+    """This process compiles what others trace: torch starts it as a module or, before 2.8, by the path of its file."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    return "torch._inductor.compile_worker.__main__" in sys.modules or "compile_worker" in Path(main).parts

@@ -8,11 +8,11 @@ from __future__ import annotations
 import atexit
 import difflib
 import logging
-import sys
 from collections.abc import Callable, Iterable
 
 import torch
 
+from esimd_ops import environment
 from schema_patch.schemas.table import Table
 
 log = logging.getLogger("schema_kit")
@@ -43,8 +43,8 @@ def ask(pending: Callable[[], Iterable[str]], known: Callable[[str], Iterable[st
 
 
 def _report() -> None:
-    if "torch._inductor.compile_worker.__main__" in sys.modules:
-        return  # it compiles what others trace
+    if environment.is_compile_worker():
+        return
     pending = set(_pending[0]())
     for name in (name for name in _expected if name in pending):
         log.error("%s: no operator of the namespace %s was ever registered%s", _expected[name], name, _near(name))

@@ -8,13 +8,13 @@ calls of itself (TorchScript, a backward in C++, functions of an extension modul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket, _OpNamespace
 
-Callee = OpOverload[..., Any] | OpOverloadPacket[..., Any]
-Replace = Callable[[Callee, Callable[..., Any]], "Instead | None"]
+Callee: TypeAlias = "OpOverload[..., Any] | OpOverloadPacket[..., Any]"  # as text: torch 2.7 has no parameters there
+Replace: TypeAlias = "Callable[[Callee, Callable[..., Any]], Instead | None]"
 
 # Namespaces of torch itself, with those that its own packages add when they are imported.
 TORCHS_OWN = frozenset(

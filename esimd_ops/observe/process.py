@@ -55,7 +55,7 @@ class Options(msgspec.Struct, frozen=True):
 
 def start() -> None:
     """Observes from now on as the environment asks. Does nothing a second time, nor in a process that compiles."""
-    if _started or "torch._inductor.compile_worker.__main__" in sys.modules:
+    if _started or environment.is_compile_worker():
         return
     from .saved import Folder
     from .schedule import Schedule

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import util as processes
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch._ops import OpOverload
@@ -33,7 +33,7 @@ _clock = time.perf_counter
 log = logging.getLogger("schema_kit")
 
 Keep = Callable[[], None]
-Save = Callable[[OpOverload[..., Any], dict[str, Any]], Keep]
+Save: TypeAlias = "Callable[[OpOverload[..., Any], dict[str, Any]], Keep]"
 
 
 @dataclass

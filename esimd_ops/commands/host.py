@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="Only sources whose path in the tree matches (repeat).")
 @click.option("-I", "--include", multiple=True, type=click.Path(path_type=Path), help="More folders with headers.")
+@click.option("-D", "--define", multiple=True, metavar="NAME[=VALUE]", help="A macro that the tree's build gives.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True)
 def host_build(
     tree: Path,
@@ -42,6 +43,7 @@ def host_build(
     sanitize: tuple[str, ...],
     only: tuple[str, ...],
     include: tuple[Path, ...],
+    define: tuple[str, ...],
     jobs: int,
 ) -> int:
     """Compile the .sycl and registration files of a torch extension with ESIMD kernels for the CPU, as they stand.
@@ -63,6 +65,7 @@ def host_build(
         sanitize=sanitize,
         only=only,
         include=include,
+        define=define,
         jobs=jobs,
     )
     with status("") as step:

@@ -43,6 +43,7 @@ class HostBuild:
     checks    kernels tell the runtime of every access
     sanitize  names of SANITIZERS; not together with checks
     only      patterns of paths within the tree; empty for all
+    define    macros that the tree's own build gives its sources, NAME or NAME=VALUE
     """
 
     tree: Path
@@ -52,6 +53,7 @@ class HostBuild:
     sanitize: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()
+    define: tuple[str, ...] = ()
     jobs: int = 2
 
 
@@ -217,7 +219,7 @@ def _variables(plan: HostBuild, folders: Sequence[Path]) -> dict[str, list[str]]
     checks = ["-DESIMD_HOST_CHECKS"] if plan.checks else []
     return {
         "cxx": [_tool(plan.compiler) or plan.compiler],
-        "flags": [*common, *sanitize, *watch, *includes],
+        "flags": [*common, *sanitize, *watch, *(f"-D{macro}" for macro in plan.define), *includes],
         "runtime_flags": [*common, *sanitize, *checks, *includes],
         "link": link,
     }

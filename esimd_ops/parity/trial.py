@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from esimd_ops import registry, samples
+from esimd_ops.host import absent
 from esimd_ops.table import Tensors
 from esimd_ops.trials.memory import Guarded, bits, digest, same_bits
 from esimd_ops.trials.messages import Done, Observation
@@ -160,7 +161,8 @@ class Trial:
         try:
             returned = self._invoke(arguments, guards)
         except Refused as error:
-            if "argument '" in str(error) and not operator.published(arguments):
+            beyond = "argument '" in str(error) and not operator.published(arguments)
+            if beyond or absent.WHY in str(error):
                 self.refused.append(f"{label}: {error}")
             else:
                 self._tell("PA111", "", f"{label}: {error}")

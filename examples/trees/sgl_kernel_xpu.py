@@ -1,6 +1,6 @@
 """Samples for operators of sgl-kernel-xpu, built for this CPU from a checkout (docs/esimd-host.md):
 
-    python -m esimd_ops host-build sgl-kernel-xpu -o built --only 'src/*' --checks
+    python -m esimd_ops host-build sgl-kernel-xpu -o built -D USE_MOE --only 'src/*' --checks
     PYTHONPATH=built python -m esimd_ops races --namespace sgl_kernel --samples sgl_kernel_xpu.py
 
 No kernel of theirs is here: shapes, and what torch says that the results are.
@@ -56,8 +56,15 @@ SAMPLES = {
     "moe_sum_reduce": (drawn(TOKENS, TOP, HIDDEN), unwritten(TOKENS, HIDDEN), 1.5),
     "store_cache": (drawn(3, HIDDEN), drawn(3, HIDDEN), drawn(9, HIDDEN), drawn(9, HIDDEN), torch.tensor([1, 4, 8])),
 }
-INPLACE = {name: () for name in SAMPLES if name not in ("fused_add_rmsnorm", "store_cache")}
-WRITES = {"moe_sum_reduce": ("output",)}  # its schema does not say so
+IN_PLACE = {"fused_add_rmsnorm": ("input", "residual"), "store_cache": ("k_cache", "v_cache")}
+NAMED = ("silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul")
+WRITES = {
+    **dict.fromkeys(SAMPLES, ("output",)),
+    **dict.fromkeys(NAMED, ("out",)),
+    "topk_softmax": ("topk_weights", "topk_indices"),
+    **IN_PLACE,
+}
+INPLACE = {name: IN_PLACE.get(name, ()) for name in SAMPLES}
 REFERENCE = {
     "silu_and_mul": silu,
     "rmsnorm": lambda input, weight, **_: {"output": normed(input, weight)},

@@ -28,9 +28,9 @@ def normed(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return F.rms_norm(x.float(), (HIDDEN,), weight.float(), EPS).half()
 
 
-def gated(input: torch.Tensor, act, **_) -> dict[str, torch.Tensor]:
+def gated(input: torch.Tensor, act, **output) -> dict[str, torch.Tensor]:
     x, y = input.float().chunk(2, -1)
-    return {"result": (act(x) * y).half()}
+    return dict.fromkeys(output, (act(x) * y).half())
 
 
 def added(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, **_) -> dict[str, torch.Tensor]:
@@ -39,12 +39,12 @@ def added(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, **_
 
 
 def turned(positions: torch.Tensor, cos_sin_cache: torch.Tensor, **named) -> dict[str, torch.Tensor]:
-    """Rotary positions in the way of GPT-NeoX."""
-    cos, sin = (part[:, None] for part in cos_sin_cache.float()[positions].chunk(2, -1))
+    """Rotary positions in the way of GPT-NeoX, in the type of the tensors as the kernel."""
+    cos, sin = (part[:, None] for part in cos_sin_cache[positions].chunk(2, -1))
 
     def of(x: torch.Tensor) -> torch.Tensor:
-        one, other = x.float().view(len(positions), -1, SIZE).chunk(2, -1)
-        return torch.cat((one * cos - other * sin, other * cos + one * sin), -1).view(x.shape).half()
+        one, other = x.view(len(positions), -1, SIZE).chunk(2, -1)
+        return torch.cat((one * cos - other * sin, other * cos + one * sin), -1).view(x.shape)
 
     return {name: of(named[name]) for name in ("query", "key")}
 
@@ -70,8 +70,10 @@ SAMPLES = {
         torch.arange(TOKENS), drawn(TOKENS, HEADS * SIZE), drawn(TOKENS, HEADS * SIZE), SIZE, angles(), True,
     ),
 }  # fmt: skip
-WRITES = dict.fromkeys(("relu2_no_mul", "fatrelu_and_mul"), ("out",))  # they declare more than that
-INPLACE = {name: () for name in SAMPLES if name not in ("fused_add_rms_norm", "rotary_embedding")}
+IN_PLACE = {"fused_add_rms_norm": ("input", "residual"), "rotary_embedding": ("query", "key")}
+RESULT = dict.fromkeys(("rms_norm", "silu_and_mul"), ("result",))
+WRITES = {**dict.fromkeys(SAMPLES, ("out",)), **RESULT, **IN_PLACE}
+INPLACE = {name: IN_PLACE.get(name, ()) for name in SAMPLES}
 REFERENCE = {
     **{name: partial(gated, act=act) for name, act in GATED.items()},
     "rms_norm": lambda input, weight, **_: {"result": normed(input, weight)},

@@ -30,7 +30,7 @@ FILES = {
     # Registers what a source that does not compile would define.
     "csrc/bad.cc": "#include <torch/all.h>\nat::Tensor lost(at::Tensor x);\n"
     'TORCH_LIBRARY(badns, m) {\n  m.def("lost(Tensor x) -> Tensor", &lost);\n'
-    '  m.def("kept(int n) -> int", [](int64_t n) { return n + 1; });\n}\n',
+    '#ifdef KEPT\n  m.def(C10_STRINGIZE(KEPT) "(int n) -> int", [](int64_t n) { return n + 1; });\n#endif\n}\n',
     # Needs what is no function.
     "csrc/data.cc": "#include <torch/all.h>\nextern int missing_number;\n"
     'TORCH_LIBRARY(datans, m) { m.def("number() -> int", []() -> int64_t { return missing_number; }); }\n',
@@ -68,7 +68,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Co
         path = root / "my tree" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    command = [sys.executable, "-m", "esimd_ops", "host-build", "my tree", "-o", "out"]
+    command = [sys.executable, "-m", "esimd_ops", "host-build", "my tree", "-o", "out", "-D", "KEPT=kept"]
     search = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": search}
     return root, subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, env=environment)
@@ -101,3 +101,18 @@ def test_it_works_in_a_process_of_its_own(built: tuple[Path, subprocess.Complete
     done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, check=False, env=environment)
     lost = "lost(at::Tensor) is defined by no source that compiled for the host"
     assert (done.returncode, done.stdout.strip()) == (0, lost), done.stderr
+
+
+def test_what_is_not_there_is_unknown_and_not_wrong(built: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    root, _ = built
+    (root / "samples.py").write_text('import torch\nSAMPLES = {"lost": (torch.ones(2),)}\nWRITES = {"lost": ()}\n')
+    search = os.pathsep.join((str(root / "out"), str(Path(__file__).parents[2])))
+    command = [sys.executable, "-m", "esimd_ops", "check", "--namespace", "badns", "--device", "cpu"]
+    done = subprocess.run(
+        [*command, "--samples", root / "samples.py", "--repeat", "2"],
+        capture_output=True, text=True, check=False, cwd=root, env={**os.environ, "PYTHONPATH": search},
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert "unknown" in said
+    assert "wrong" not in said
+    assert "PA111" not in said

@@ -17,7 +17,7 @@ OF_OS = """chown fchown fchmod lchown chroot ctermid fork forkpty register_at_fo
 getgroups getpgid getpgrp setsid setuid setgid nice sched_getaffinity sched_setaffinity sched_yield mkfifo mknod uname
 sysconf confstr pathconf statvfs fstatvfs getloadavg pread pwrite preadv pwritev posix_fadvise posix_fallocate posix_spawn
 sendfile copy_file_range splice memfd_create pipe2 openpty ttyname lockf fchdir sync fdatasync wait wait3 wait4 waitid
-WNOHANG WIFEXITED WIFSIGNALED WEXITSTATUS WTERMSIG O_NOFOLLOW O_DIRECTORY O_CLOEXEC O_NONBLOCK O_SYNC O_NOCTTY getxattr
+WNOHANG WIFEXITED WIFSIGNALED WEXITSTATUS WTERMSIG O_NOFOLLOW O_DIRECTORY O_CLOEXEC O_SYNC O_NOCTTY getxattr
 setxattr listxattr""".split()
 OF_SIGNAL = """SIGALRM SIGKILL SIGHUP SIGQUIT SIGUSR1 SIGUSR2 SIGPIPE SIGCHLD SIGTSTP SIGWINCH alarm setitimer pause
 pthread_sigmask sigwait sigpending siginterrupt set_wakeup_fd""".split()

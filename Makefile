@@ -1,7 +1,8 @@
 # The commands a person types.
 #   make run                  the first minute: a library that is silently wrong, made safe in three ways
 #   make run SOURCE=DIR       what is wrong in a tree of your own, and what to do; it is only read. Of SYCL: a wheel for bmg
-#   make test                 every test
+#   make test                 the tests that CI runs
+#   make test-long            the tests that take a minute or more each
 #   make ocloc                    fetch Intel's offline compiler, where there is none that knows Battlemage
 #   make bmg SOURCE=DIR           a SYCL tree (this one unless named) to a verified wheel for Battlemage, without oneAPI
 #   make bmg-run                  what `make bmg` has built, run on the CPU device: results, and launches as the host's build has them
@@ -41,7 +42,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg bmg-run driver-e2e run test test-registrations test-installed soak-simulation test-torch test-pythons test-vllm test-triton \
+.PHONY: ocloc bmg bmg-run driver-e2e run test test-long test-registrations test-installed soak-simulation test-torch test-pythons test-vllm test-triton \
   test-wheels bench fuzz mutants severe lint \
   clean audit-corpus upstream-bugs esimd-e2e
 
@@ -49,8 +50,11 @@ run: $(VENV)/.kit
 	@$(PY) examples/first_light.py $(if $(RETURNS),--returns $(RETURNS)) $(SOURCE)
 
 test: $(VENV)/.test
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 30
+	$(PY) -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 30
 	$(MAKE) lint
+
+test-long: $(VENV)/.test
+	$(PY) -m pytest -m long -n $(WORKERS)
 
 soak-simulation:
 	$(PYTHON) -m venv .venv-soak

@@ -42,7 +42,7 @@ def main() -> int:
         if name not in found:
             print(f"{name}: not registered in {namespace}")
             continue
-        call = registry.by_position(found[name])
+        call = registry.overload(found[name])
         subject = OfTable(OPS[name])
         for label in subject.labels(given.sizes):
             arguments = subject.make(label)
@@ -65,7 +65,7 @@ def attempt(call, subject, arguments, times, device):
         runs = [{n: v.clone() if n in subject.writes else v for n, v in kept.items()} for _ in several]
         with torch.no_grad():
             for run in runs:
-                call(*run.values())
+                call(**run)
         if device == "xpu":
             torch.xpu.synchronize()
         for run in runs:

@@ -302,6 +302,7 @@ else:
 """
 
 
+@pytest.mark.long
 def test_an_export_says_what_its_reader_needs(tmp_path: Path) -> None:
     """Of the program as torch.export saves it, and as AOTInductor compiles it."""
 

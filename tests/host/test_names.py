@@ -11,7 +11,7 @@ from esimd_ops.host.sources import Source
 
 def source(name: str, *spaces: str, modules: tuple[str, ...] = ()) -> Source:
     path = Path("/tree", name)
-    return Source(path, name, path.stem, spaces, spaces, modules, False, (), False)
+    return Source(path, name, path.stem, spaces, spaces, modules, False, False)
 
 
 def test_each_library_has_a_name_of_its_own() -> None:

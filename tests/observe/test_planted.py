@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import planted
 import planted_kinds
 import pytest
@@ -19,12 +17,9 @@ ANSWERS = planted.ANSWERS | planted_kinds.ANSWERS
 
 @pytest.fixture(scope="module")
 def seen(operators: object) -> Seen:
-    """Threads that earlier tests left are not known of: while one lives, who changed a buffer is not told."""
     import torch
 
-    left, every = set(threading.enumerate()) - {threading.current_thread()}, threading.enumerate
-    with pytest.MonkeyPatch.context() as patch, observe([LIARS, HONEST]) as seen:
-        patch.setattr(threading, "enumerate", lambda: [thread for thread in every() if thread not in left])
+    with observe([LIARS, HONEST]) as seen:
         for space, cases in ((LIARS, LIES), (HONEST, ANSWERS)):
             for name, case in cases.items():
                 case.run(getattr(getattr(torch.ops, space), name.partition(".")[0], None))

@@ -43,6 +43,7 @@ def trial(ops):
     return trial
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operator", OF_FAMILIES)
 def test_everything_of_one_of_a_family(trial, operator):
     done = trial(operator).run(lambda _: None)
@@ -71,9 +72,9 @@ def test_what_is_written_after_the_call_has_returned_is_seen(trial):
     run = trial("esimd_rms_norm")
     call, truth, held = run.call, run.operator.truth, []
 
-    def calling(*values):
-        held.append(values[1])
-        call(*values)
+    def calling(**values):
+        held.append(values["output"])
+        call(**values)
 
     def meanwhile(arguments):
         held.pop().zero_()

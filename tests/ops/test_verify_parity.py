@@ -33,6 +33,7 @@ def verify(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dic
     return code, json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_the_patient_as_published(patient, capsys, monkeypatch):
     monkeypatch.delenv("CI", raising=False)  # where it is set torch refuses what it elsewhere compiles wrongly
     code, report = verify(capsys, patient)

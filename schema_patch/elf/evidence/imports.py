@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from . import traced
 from .effects import EFFECTS, TWICE
+from .image import BESIDE
 from .machine import FOREIGN, IMAGE, Foreign, Item, Value, tags
 from .program import Unknown
 from .run import GIVEN, Follower, never_returns
@@ -86,6 +87,8 @@ class Imports:
             return False
         if name in TWICE:
             raise Unknown(f"{name}, which may come back a second time")
+        if name in BESIDE:
+            f.memory.shared = True
         if name in EFFECTS:
             self.effects.setdefault(site, set()).add(EFFECTS[name](f))
         do = self._known(name)

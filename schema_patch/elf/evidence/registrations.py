@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from schema_patch.elf import calls
 from schema_patch.elf.dynamic import Dynamic
@@ -17,7 +18,7 @@ from schema_patch.elf.layout import Bytes, Layout
 from schema_patch.text.collector import without_collector
 
 from . import effects, held, imports, start
-from .image import Image
+from .image import BESIDE, Image
 from .imports import Imports, Record, Text
 from .instructions import CALL, END
 from .machine import IMAGE, Memory
@@ -70,7 +71,7 @@ class _Result:
         return unknown or None in self.opened or bool(self.why)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Search:
     data: Bytes
     layout: Layout
@@ -155,12 +156,23 @@ class _Search:
         """Where the loader, by calls that say where, leads to what makes the library another than its file, and why."""
         if self.data.find(effects.MEMORY) >= 0:
             yield 0, effects.UNLOCKS
-        for site, home in sorted(start.asked(self.image, self.program, self.functions).items()):
+        for site, (home, name) in sorted(self._starting.items()):
+            if name not in effects.EFFECTS:
+                continue
             if not self._effects(site) and home not in self.results:  # its code tells what the call is given
                 self.run(home)
             why = max(self._effects(site) or {effects.UNTOLD})
             if why:
                 yield site, why
+
+    @cached_property
+    def _starting(self) -> dict[int, tuple[int, str]]:
+        return start.asked(self.image, self.program, self.functions)
+
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether others may run beside what the loader runs, as far as calls that say where lead."""
+        return self.image.shared and any(name in BESIDE for _, name in self._starting.values())
 
     def _effects(self, site: int) -> set[str]:
         """What a call does to the library, by all that was followed to it."""
@@ -170,7 +182,7 @@ class _Search:
     def run(self, entry: int) -> None:
         """Follows a function, of whose arguments nothing is known."""
         imported = Imports(self.image.traces)
-        memory = Memory(self.image.constant, shared=self.image.shared)
+        memory = Memory(self.image.constant, shared=self._shared)
         memory.writes = [] if self.image.traces else None
         follower = Follower(self.program, memory, imported)
         why = ""

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from schema_patch.elf.frames import Functions
 
 from .effects import EFFECTS
-from .image import Image
+from .image import BESIDE, Image
+from .instructions import CALL, END
 from .machine import IMAGE, KERNEL, KERNEL_AT
 from .program import Program
 from .users import in_code
@@ -25,9 +26,10 @@ UNBOUNDED = 1 << 10  # bytes of a function that no table names
 STUB = 13  # bytes in which a stub has its jump
 
 
-def asked(image: Image, program: Program, functions: Functions) -> dict[int, int]:
-    """The ends of calls by which the library may become another than its file, each with the function around it."""
-    found: dict[int, int] = {}
+def asked(image: Image, program: Program, functions: Functions) -> dict[int, tuple[int, str]]:
+    """The ends of calls by which the library may become another than its file, or which let others run beside it; each
+    with the function around it and what is called."""
+    found: dict[int, tuple[int, str]] = {}
     behind: dict[int, int] = {}
     seen = image.started()
     pending = sorted(seen)
@@ -38,8 +40,8 @@ def asked(image: Image, program: Program, functions: Functions) -> dict[int, int
                 if to not in behind:
                     behind[to] = _behind(image, program, to)
                 name = program.name(behind[to])
-                if name in EFFECTS and (name != KERNEL or _is_instruction(image, entry, site)):
-                    found[site] = entry
+                if (name in EFFECTS or name in BESIDE) and (name != KERNEL or _is_instruction(image, entry, site)):
+                    found[site] = entry, name
                 elif name is None and in_code(image, behind[to] - IMAGE):
                     more.add(functions.start(behind[to] - IMAGE))
         pending = sorted(more - seen)
@@ -74,11 +76,11 @@ def _behind(image: Image, program: Program, to: int) -> int:
 
 
 def _is_instruction(image: Image, entry: int, site: int) -> bool:
-    """Whether an instruction ends at `site`, for all that is known of the function."""
+    """Whether an instruction that asks the kernel ends at `site`, for all that is known of the function."""
     at = entry
     while at < site:
         step = image.step(IMAGE + at)
         if step.next == step.address:
             return True
         at = step.next - IMAGE
-    return at == site
+    return at == site and step.kind in (CALL, END)

@@ -14,9 +14,9 @@ import pytest
 FILES = {
     "include/mine.h": "#include <ATen/ATen.h>\nat::Tensor twice(at::Tensor x);\nint helping(int);\n",
     # A namespace that is called like its file, and needs a kernel of a plain .cpp and a helper that names neither.
-    "csrc/mylib.cpp": '#include <torch/all.h>\n#include "mine.h"\n'
+    "csrc/mylib.cpp": '#include <torch/library.h>\n#include "mine.h"\n'
     'TORCH_LIBRARY(mylib, m) { m.def("twice(Tensor x) -> Tensor", &twice); }\n',
-    "csrc/kernels/twice.cpp": '#include <torch/extension.h>\n#include <c10/xpu/XPUStream.h>\n#include "mine.h"\n'
+    "csrc/kernels/twice.cpp": '#include <c10/xpu/XPUStream.h>\n#include "mine.h"\n'
     "at::Tensor twice(at::Tensor x) {\n  at::Tensor made = at::empty_like(x);\n"
     "  const float* in = x.data_ptr<float>();\n  float* out = made.data_ptr<float>();\n"
     "  const float factor = helping(1);\n"
@@ -28,14 +28,14 @@ FILES = {
     "csrc/pybound.sycl": "#include <torch/extension.h>\nat::Tensor thrice(at::Tensor x) { return x + x + x; }\n"
     'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("thrice", &thrice); }\n',
     # Registers what a source that does not compile would define.
-    "csrc/bad.cc": "#include <torch/all.h>\nat::Tensor lost(at::Tensor x);\n"
+    "csrc/bad.cc": "#include <torch/library.h>\nat::Tensor lost(at::Tensor x);\n"
     'TORCH_LIBRARY(badns, m) {\n  m.def("lost(Tensor x) -> Tensor", &lost);\n'
     '#ifdef KEPT\n  m.def(C10_STRINGIZE(KEPT) "(int n) -> int", [](int64_t n) { return n + 1; });\n#endif\n}\n',
     # Needs what is no function.
-    "csrc/data.cc": "#include <torch/all.h>\nextern int missing_number;\n"
+    "csrc/data.cc": "#include <torch/library.h>\nextern int missing_number;\n"
     'TORCH_LIBRARY(datans, m) { m.def("number() -> int", []() -> int64_t { return missing_number; }); }\n',
-    "csrc/broken.sycl": "#include <torch/all.h>\nat::Tensor lost(at::Tensor x) { return no_such_thing(x); }\n",
-    "csrc/good.sycl": "#include <torch/all.h>\nat::Tensor one(at::Tensor x) { return x + 1; }\n"
+    "csrc/broken.sycl": "#include <torch/library.h>\nat::Tensor lost(at::Tensor x) { return no_such_thing(x); }\n",
+    "csrc/good.sycl": "#include <ATen/ATen.h>\n#include <torch/library.h>\nat::Tensor one(at::Tensor x) { return x + 1; }\n"
     'TORCH_LIBRARY(goodns, m) { m.def("one(Tensor x) -> Tensor", &one); }\n',
     # Of one width each; both are one library. And one of two widths.
     "include/width.h": "static constexpr int WARP = 32;\nconstexpr unsigned kWidth = WARP;\n",

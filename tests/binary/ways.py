@@ -155,6 +155,15 @@ WAYS = {
         "", "(const char*)coded",
     ),
     "a copy that is changed": (f"static char copy[300]; {EARLY} strcpy(copy, {RIGHT}); }}", spoiling("copy"), "copy"),
+    "constants that code makes writable, ten calls deep": (
+        f"#include <sys/mman.h>\n{NAMES} }}\n"
+        "__attribute__((noinline)) static void deep0(char* p) { mprotect((void*)((uintptr_t)p & ~4095ul), 8192, 7); strcpy(p, wrong); }\n"
+        + "".join(
+            f"__attribute__((noinline)) static void deep{n}(char* p) {{ deep{n - 1}(p); asm volatile(\"\"); }}\n" for n in range(1, 10)
+        )
+        + f'{EARLY} char* p = (char*)right; asm volatile("" : "+r"(p)); deep9(p); }}',
+        "", "right",
+    ),
 }  # fmt: skip
 # A compiler and its options.
 BUILDS = (

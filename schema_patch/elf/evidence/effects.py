@@ -72,8 +72,9 @@ def _text(f: Follower, address: Value) -> str | None:
     return None if parts is None else bytes(parts).decode("latin-1")  # type: ignore[arg-type]
 
 
+WRITABLE = ("mprotect", "pkey_mprotect")
 EFFECTS: dict[str, Callable[[Follower], str]] = {
-    **dict.fromkeys(("mprotect", "pkey_mprotect", "remap_file_pages", "process_vm_writev"), _unlocks),
+    **dict.fromkeys((*WRITABLE, "remap_file_pages", "process_vm_writev"), _unlocks),
     **dict.fromkeys(("mmap", "mmap64"), _maps),
     "mremap": _moves,
     "syscall": _asks(lambda f: f.argument(0)),

@@ -164,6 +164,20 @@ class _Search:
             why = max(self._effects(site) or {effects.UNTOLD})
             if why:
                 yield site, why
+        if self._unlocks():
+            yield 0, effects.UNLOCKS
+
+    def _unlocks(self) -> bool:
+        """Whether calls, however deep, lead from what the loader runs to what makes constants writable: searched
+        backwards, for few do that."""
+        (sites,), keepers = self.sites(effects.WRITABLE)
+        pending, seen = self.around(sites) | keepers, set[int]()
+        started = self.image.started() if pending else set()
+        while pending and not pending & started:
+            seen |= pending
+            callers = self._all_callers(pending)
+            pending = self.around(site for entry in callers for site in callers[entry]) - seen
+        return bool(pending)
 
     @cached_property
     def _starting(self) -> dict[int, tuple[int, str]]:

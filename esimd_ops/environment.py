@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import sys
 from functools import cache
 from importlib import metadata
 from multiprocessing import process as processes
-from pathlib import Path
 
 from schema_patch.schemas import table as tables
 
@@ -92,5 +92,4 @@ def is_entered() -> bool:
 
 def is_compile_worker() -> bool:
     """This process compiles what others trace: torch starts it as a module or, before 2.8, by the path of its file."""
-    main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
-    return "torch._inductor.compile_worker.__main__" in sys.modules or "compile_worker" in Path(main).parts
+    return any(re.search(r"torch[./]_inductor[./]compile_worker", word) for word in sys.orig_argv)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import torch
+from torch._inductor.compile_worker import __main__ as compile_worker
 
 from esimd_ops import environment
 
@@ -29,12 +31,14 @@ def entry(entry_points: Path) -> Path:
     return entry_points
 
 
-def run(entry: Path, *argv: str, program: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    entry: Path, *argv: str, program: str = "", command: Iterable[str] = (), **variables: str
+) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SCHEMA_KIT") and name != "CI"}
     path = os.pathsep.join([str(entry), str(HERE.parents[1])])
     environment = {**kept, "PYTHONPATH": path, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", **variables}
     return subprocess.run(
-        [sys.executable, *(("-c", program) if program else (str(HERE / "everywhere.py"), *argv))],
+        [sys.executable, *(command or (("-c", program) if program else (str(HERE / "everywhere.py"), *argv)))],
         capture_output=True,
         text=True,
         env=environment,
@@ -62,6 +66,14 @@ def test_a_spawned_worker_too(entry: Path) -> None:
 def test_the_log_shows_each_twin_as_it_is_traced(entry: Path) -> None:
     done = run(entry, "enable", TORCH_LOGS="+schema_kit")
     assert "everywhere::op is traced as schema_kit_guard::t10everywhere_2op_0" in done.stderr
+
+
+@pytest.mark.parametrize("worker", [("-m", "torch._inductor.compile_worker"), (compile_worker.__file__,)])
+def test_a_process_that_compiles_for_others_misses_no_operator(entry: Path, worker: Iterable[str]) -> None:
+    """It is started as a module and, before torch 2.8, by its path; its program is forgotten before it ends."""
+    done = run(entry, command=(*worker, "--help"), SCHEMA_KIT_GUARD="everywhere", SCHEMA_KIT_TABLE=str(entry / "mine.toml"))  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--workers" in done.stdout
 
 
 def test_zero_turns_everything_off(entry: Path) -> None:

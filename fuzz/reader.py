@@ -1,11 +1,14 @@
-"""Fuzzes the whole reader of `verify-schemas`: libraries, device images, wheels and archives in one.
+"""Fuzzes the whole reader of `verify-schemas`: libraries, device images, wheels and archives in one; and what changes
+libraries in place.
 
     python fuzz/reader.py --seconds 3600            grows a corpus in a temporary folder, from fuzz/corpus
+    python fuzz/reader.py --seconds 3600 --jobs 16 --seeds DIR     blind, in many processes, from the files of DIR too
     python fuzz/reader.py FILE...                   runs these files once, as for a crash that was found
 
-Looks for three things: an exception other than ToolError, a file that takes over ten seconds, and a library that is
-called the same after one bit of its schemas was turned although it then declares something else. With atheris (Linux,
-extra `fuzz`) coverage guides the mutations; without it they are blind. What fails is kept in build/crashes.
+Looks for four things: an exception other than ToolError, a file that takes over ten seconds, a library that is called
+the same after one bit of its schemas was turned although it then declares something else, and new bytes for a library
+that do not say what was meant. With atheris (Linux, extra `fuzz`) coverage guides the mutations; without it they are
+blind. What fails is kept in build/crashes.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import argparse
 import contextlib
 import hashlib
 import io
+import multiprocessing
 import os
 import random
 import re
@@ -21,6 +25,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -35,6 +40,10 @@ except ImportError:
     atheris = None
 
 with atheris.instrument_imports(include=["schema_patch"]) if atheris else contextlib.nullcontext():
+    from schema_patch.binary import plan, tree
+    from schema_patch.model import ToolError
+    from schema_patch.schemas import table
+    from schema_patch.schemas.selection import ALL
     from schema_patch.verify import survey
 
 # The letter of a set, a default, and how a return repeats what its argument says: none says what is written.
@@ -49,17 +58,39 @@ class Slow(Exception):
     """A file took too long."""
 
 
-def check(data: bytes) -> tuple[int, frozenset[str]]:
-    """The exit code for a file with these bytes, and the codes of what was found. Raises what the reader should not."""
+@contextlib.contextmanager
+def held(data: bytes) -> Iterator[str]:
+    """The path of a file with these bytes, for as long as one may take."""
     with tempfile.NamedTemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
         file.write(data)
         file.flush()
         signal.setitimer(signal.ITIMER_PROF, SLOW)
         try:
-            report = survey.survey([file.name], devices=("bmg",) if len(data) % 2 else ())
-            return report.exit_code, frozenset(finding.code for finding in report.findings)
+            yield file.name
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def check(data: bytes) -> tuple[int, frozenset[str]]:
+    """The exit code for a file with these bytes, and the codes of what was found. Raises what the reader should not."""
+    with held(data) as name:
+        report = survey.survey([name], devices=("bmg",) if len(data) % 2 else ())
+        return report.exit_code, frozenset(finding.code for finding in report.findings)
+
+
+def rewritten(data: bytes) -> int:
+    """Plans new bytes for a library and holds each against what was meant. Gives how many there are."""
+    with held(data) as name:
+        planned = tree.plan_all(name, table.everything(), ALL, plan.annotated)
+    for one in planned.files:
+        with held(one.new) as name:
+            assert one.prove
+            try:
+                one.prove(name)
+            except ToolError as error:
+                if "two readers" not in error.message:  # who differ over damage, so that nothing is written
+                    raise
+    return len(planned.files)
 
 
 def turned(data: bytes, chance: random.Random) -> None:
@@ -81,8 +112,9 @@ def mutated(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
     """Some of what goes wrong with files: bits, numbers at their limits, cuts, and parts of others."""
     changed = bytearray(data)
     for _ in range(chance.choice((1, 1, 2, 4, 16))):
-        at = chance.randrange(len(changed) or 1)
-        kind = chance.randrange(6)
+        places = [chance.randrange(len(changed) or 1) for _ in range(4)]
+        at = next((at for at in places if changed[at : at + 1] > b"\0"), places[0])  # more than half is padding
+        kind = chance.choice((0, 0, 0, 1, 1, 2, 3, 4, 4, 5))  # what moves all that follows breaks most files at once
         if kind == 0 and changed:
             changed[at] ^= 1 << chance.randrange(8)
         elif kind == 1:
@@ -102,6 +134,14 @@ def mutated(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
     return bytes(changed[:LARGEST])
 
 
+def one(data: bytes, number: int, others: list[bytes], chance: random.Random) -> int:
+    """All that is tried with one file, the costly part with some only. Gives how many libraries were rewritten."""
+    check(data)
+    if number % 8 == 0:
+        turned(chance.choice(others), chance)
+    return rewritten(data) if number % 4 == 0 and data.startswith(b"\x7fELF") else 0
+
+
 def keep(data: bytes, error: BaseException) -> None:
     CRASHES.mkdir(parents=True, exist_ok=True)
     path = CRASHES / hashlib.sha256(data).hexdigest()[:16]
@@ -109,22 +149,22 @@ def keep(data: bytes, error: BaseException) -> None:
     print(f"{path}: {type(error).__name__}: {error}", file=sys.stderr)
 
 
-def blind(seconds: float, seed: int) -> int:
+def blind(seconds: float, seed: int, seeds: Sequence[Path] = ()) -> int:
     """Mutations without coverage. Gives the number of failures."""
+    signal.signal(signal.SIGPROF, _slow)
     chance = random.Random(seed)
-    failures = runs = 0
+    whole = [*WHOLE, *(path.read_bytes() for path in seeds)]
+    failures = runs = changed = 0
     stop = time.monotonic() + seconds
     while time.monotonic() < stop:
-        data = mutated(chance.choice(WHOLE), WHOLE, chance)
+        data = mutated(chance.choice(whole), whole, chance)
         runs += 1
         try:
-            check(data)
-            if runs % 8 == 0:
-                turned(chance.choice(WHOLE), chance)
+            changed += one(data, runs, whole, chance)
         except Exception as error:  # noqa: BLE001 - finding these is what this is for
             keep(data, error)
             failures += 1
-    print(f"{runs} files in {seconds:.0f} s, {failures} failures, seed {seed}")
+    print(f"{runs} files in {seconds:.0f} s, {changed} rewritten, {failures} failures, seed {seed}", flush=True)
     return failures
 
 
@@ -132,16 +172,12 @@ def guided(seconds: int) -> int:
     """Mutations that coverage guides; libFuzzer ends the process at the first failure, and writes the file down."""
     CRASHES.mkdir(parents=True, exist_ok=True)
     chance = random.Random(0)
-
-    def one(data: bytes) -> None:
-        check(data)
-        if len(data) % 16 == 0:
-            turned(chance.choice(WHOLE), chance)
-
     with tempfile.TemporaryDirectory() as grown:
         options = [f"-max_total_time={seconds}", f"-timeout={SLOW}", "-rss_limit_mb=1024", f"-max_len={LARGEST}",
                    f"-artifact_prefix={CRASHES}/", "-print_final_stats=1"]  # fmt: skip
-        atheris.Setup([sys.argv[0], *options, grown, str(HERE / "corpus")], one)
+        atheris.Setup(
+            [sys.argv[0], *options, grown, str(HERE / "corpus")], lambda data: one(data, len(data), WHOLE, chance)
+        )
         atheris.Fuzz()
     return 0
 
@@ -152,6 +188,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=3600)
     parser.add_argument("--blind", action="store_true", help="without coverage, also where atheris is installed")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with a seed of its own; blind")
+    parser.add_argument("--seeds", type=Path, help="a folder with more files to begin with; blind")
     options = parser.parse_args()
     signal.signal(signal.SIGPROF, _slow)
     if options.files:
@@ -160,8 +198,13 @@ def main() -> int:
                 code, _ = check(path.read_bytes())
             print(f"{path}: exit code {code}")
         return 0
-    if options.blind or atheris is None:
-        return 1 if blind(options.seconds, options.seed) else 0
+    if options.blind or options.seeds or options.jobs > 1 or atheris is None:
+        more = sorted(options.seeds.iterdir()) if options.seeds else []
+        given = [(options.seconds, options.seed + n, more) for n in range(options.jobs)]
+        with multiprocessing.Pool(options.jobs) as pool:
+            failures = sum(pool.starmap(blind, given, chunksize=1))
+        print(f"{options.jobs} processes, {failures} failures")
+        return 1 if failures else 0
     return guided(options.seconds)
 
 

@@ -1,4 +1,4 @@
-"""Writes fuzz/corpus anew: one small file of every kind that the reader knows.
+"""Writes fuzz/corpus anew: small files of every kind that the reader knows, and libraries whose code is followed.
 
 python fuzz/seeds.py
 """
@@ -13,13 +13,34 @@ import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests" / "schema_patch"))
+sys.path[:0] = [str(HERE.parent / "tests" / folder) for folder in ("schema_patch", "registrations", "binary")]
+import stable  # noqa: E402
+import ways  # noqa: E402
 import zstandard  # noqa: E402
 from device_files import G21, G31, archive, generic_ir, library, spirv, zebin  # noqa: E402
 from elf_files import ALIAS, OTHER, VOID, build, registering, sstrip  # noqa: E402
 
 SMALL = ("-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id=none", "-Wl,-z,max-page-size=64")
 REGISTERED = registering([VOID, ALIAS.replace("int4", "fp16").replace(", Tensor weight_scale", "")])
+# Each with what it makes the reader do: loops, catches, tables, stores that are kept, vectors, what the loader runs.
+WAYS = (
+    "a row that code changes", "what a caught exception leaves", "a pointer in a vector", "a virtual function",
+    "functions in a table", "constants by an instruction", "what the loader asks a function for",
+    "a copy that is changed",
+)  # fmt: skip
+TEXTS = ("right", "fp16", "norm", "narrow", "other")
+
+
+def followed(folder: Path) -> dict[str, bytes]:
+    """Libraries by the stable interface, whose texts can be changed in place, and by both compilers."""
+    found = {}
+    for compiler, level in (("g++", "-O0"), ("clang++", "-O2"), ("clang++", "-O0")):
+        title = f"stable-{compiler}{level}"
+        found[title] = stable.build(folder / title, stable.source(stable.quoted(*TEXTS)), compiler, level)
+    for n, name in enumerate(WAYS):
+        title = "way-" + name.replace(" ", "-")
+        found[title] = stable.build(folder / title, ways.code(ways.WAYS[name]), ("g++", "clang++")[n % 2], "-O2", "-w")
+    return {title: path.read_bytes() for title, path in found.items()}
 
 
 def main() -> None:
@@ -45,6 +66,7 @@ def main() -> None:
                 member.size = len(data)
                 out.addfile(member, io.BytesIO(data))
         seeds["tar"] = tar.getvalue()
+        seeds |= followed(folder)
         wheel = io.BytesIO()
         with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as out:
             out.writestr("p/a.so", seeds["library"])

@@ -92,7 +92,7 @@ def _theirs(binary: object) -> dict[str, list[str]]:
         "needed libraries": [str(name) for name in binary.libraries],
         "name": names,
         "run path": [path for path in (run.get(True, run.get(False, "")),) if path],
-        "sections": [_section(str(s.name), s.file_offset, s.file_offset + s.size) for s in sections],
+        "sections": [_section(_plain(s.name), s.file_offset, s.file_offset + s.size) for s in sections],
         "exported symbols": list(_exported(binary)),
     }
 
@@ -103,7 +103,12 @@ def _exported(binary: object) -> Iterator[str]:
     assert isinstance(binary, lief.ELF.Binary)
     for symbol in binary.dynamic_symbols:
         if symbol.value and symbol.shndx and symbol.binding != lief.ELF.Symbol.BINDING.LOCAL:
-            yield str(symbol.name)
+            yield _plain(symbol.name)
+
+
+def _plain(name: str | bytes) -> str:
+    """A name as our reader spells it: lief gives bytes where they are no UTF-8."""
+    return (name.encode() if isinstance(name, str) else name).decode("ascii", "backslashreplace")
 
 
 def _section(name: str, start: int, end: int) -> str:

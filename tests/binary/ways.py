@@ -2,22 +2,28 @@
 
     python tests/binary/ways.py FOLDER [PART OF A NAME]      all of them, by each way to build, against torch's registry
 
+What is in FOLDER already is not made or asked again: a run that was ended goes on.
+
 Each way is what stands before, what runs before the registration, and the word of C++ that is registered; or nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import itertools
 import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+sys.path.append(str(Path(__file__).parents[1] / "registrations"))
+import kept
 import stable
 
 WRONG = json.dumps(stable.SCHEMAS["fp16"])
@@ -201,23 +207,37 @@ def judged(library: Path, texts: list[str]) -> str:
     return ("found" if wrong else "fault", "told", "fault" if wrong else "right")[(1, 2, 0).index(code)]
 
 
+def _made(target: Path, way: tuple[str, str, str], build: str) -> None:
+    compiler, *options = build.split()
+    if not target.exists():
+        with contextlib.suppress(subprocess.CalledProcessError):
+            stable.build(target.with_suffix(".new.so"), code(way), compiler, *options, "-w").rename(target)
+
+
 def main(folder: Path, part: str = "") -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    counts = Counter[str]()
-    for (n, (name, way)), (k, build) in itertools.product(enumerate(WAYS.items()), enumerate(BUILDS)):
-        if part not in name:
-            continue
-        compiler, *options = build.split()
-        try:
-            library = stable.build(folder / f"lib{n}_{k}.so", code(way), compiler, *options, "-w")
-            (texts,) = stable.registered([library])
-        except (subprocess.CalledProcessError, ValueError):
-            counts["not built or loaded"] += 1
-            continue
-        said = judged(library, texts)
+    rows: dict[str, tuple[str, str]] = {}
+    for (name, way), build in itertools.product(WAYS.items(), BUILDS):
+        if part in name:
+            rows[f"lib{hashlib.sha256(f'{way} {build}'.encode()).hexdigest()[:16]}.so"] = name, build
+
+    def ask(names: Sequence[str]) -> list[list[str] | None]:
+        for name in names:
+            way, build = rows[name]
+            _made(folder / name, WAYS[way], build)
+        there = [name for name in names if (folder / name).exists()]
+        found = dict(zip(there, stable.registered([folder / name for name in there], all_=False), strict=True))
+        return [found.get(name) for name in names]
+
+    truth = dict(kept.kept(folder / "torch.jsonl", rows, ask))
+    loaded = {name: texts for name, texts in truth.items() if texts}
+    counts = Counter[str]({"not built or loaded": len(truth) - len(loaded)})
+    for name, said in kept.kept(
+        folder / f"kit-{kept.state()}.jsonl", loaded, lambda names: (judged(folder / n, loaded[n]) for n in names)
+    ):
         counts[said] += 1
         if said == "fault":
-            print(f"{name}, {build}: called otherwise than torch registers it: {texts}")
+            print(f"{name}: {', '.join(rows[name])}: called otherwise than torch registers it: {loaded[name]}")
     print(f"{counts.total()} libraries: {dict(counts)}")
     return 1 if counts["fault"] else 0
 

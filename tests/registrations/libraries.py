@@ -2,6 +2,8 @@
 
     python tests/registrations/libraries.py --seeds 2 --jobs 2 FOLDER      every combination; prints what was read
 
+What is in FOLDER already is not made or asked again: a run that was ended goes on.
+
 For each library torch's registry is the truth: a text that was read must be registered under its namespace, and where
 one that is registered was not read, the library must not be called right.
 """
@@ -23,6 +25,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1]), str(HERE.parent / "schema_patch")]
+import kept
 from elf_files import sstrip
 from forms import FORMS, HEADER
 
@@ -86,8 +89,7 @@ def precompiled(folder: Path, compiler: str, level: str, include: Sequence[str])
     if not target.exists():
         head.parent.mkdir(exist_ok=True)
         head.write_text(HEADER)
-        command = [compiler, level, *COMMON, *include, "-x", "c++-header", str(head), "-o", str(target)]
-        subprocess.run(command, check=True)
+        made([compiler, level, *COMMON, *include, "-x", "c++-header", str(head)], target)
     return [f"-I{head.parent}", *(["-include-pch", str(target)] if compiler != "g++" else [])]
 
 
@@ -98,20 +100,25 @@ def compile_(folder: Path, form: str, seed: int, compiler: str, level: str, incl
         source = folder / f"{name}.cpp"
         source.write_text(FORMS[form](random.Random(f"{form} {seed}")))
         head = precompiled(folder, compiler, level, include)
-        command = [compiler, level, *COMMON, "-c", *head, *include, str(source), "-o", str(target)]
-        subprocess.run(command, check=True)
+        made([compiler, level, *COMMON, "-c", *head, *include, str(source)], target)
     return target
+
+
+def made(command: Sequence[str], target: Path, *, strip: str = "") -> None:
+    """What a command writes, whole or not at all."""
+    if not target.exists():
+        new = target.with_suffix(".new")
+        subprocess.run([*command, "-o", str(new)], check=True)
+        if strip:
+            subprocess.run(["strip", new], check=True)
+        if strip == "sstrip":
+            sstrip(new)
+        new.rename(target)
 
 
 def link(object_: Path, compiler: str, linker: str, strip: str, link_flags: Sequence[str]) -> Path:
     target = object_.with_name(f"{object_.stem}-{linker}{'-' + strip if strip else ''}.so")
-    command = [compiler, "-shared", f"-fuse-ld={linker}", str(object_), *link_flags, "-o", str(target)]
-    if not target.exists():
-        subprocess.run(command, check=True)
-        if strip:
-            subprocess.run(["strip", target], check=True)
-        if strip == "sstrip":
-            sstrip(target)
+    made([compiler, "-shared", f"-fuse-ld={linker}", str(object_), *link_flags], target, strip=strip)
     return target
 
 
@@ -175,14 +182,34 @@ def held(built: Built, truth: list[str]) -> Outcome:
     return Outcome(built, len(real), len(real) - len(unread), told, faults)
 
 
+def outcome(built: Built, told: list[str]) -> Outcome:
+    if any(text.startswith("error: ") for text in told):
+        return Outcome(built, 0, 0, 0, [f"torch does not load it: {told[0][:300]}"])
+    return held(built, told)
+
+
 def outcomes(libraries: Sequence[Built]) -> Iterator[Outcome]:
     truth = registered(libraries)
-    for built in libraries:
-        told = truth[str(built.path)]
-        if any(text.startswith("error: ") for text in told):
-            yield Outcome(built, 0, 0, 0, [f"torch does not load it: {told[0][:300]}"])
-        else:
-            yield held(built, told)
+    return (outcome(built, truth[str(built.path)]) for built in libraries)
+
+
+def resumed(folder: Path, libraries: Sequence[Built]) -> Iterator[Outcome]:
+    """The same, but for what a folder has already."""
+    by_name = {built.path.name: built for built in libraries}
+
+    def ask(names: Sequence[str]) -> list[list[str]]:
+        found = registered([by_name[name] for name in names])
+        return [found[str(by_name[name].path)] for name in names]
+
+    truth = dict(kept.kept(folder / "torch.jsonl", by_name, ask))
+
+    def judge(names: Sequence[str]) -> Iterator[list[object]]:
+        for name in names:
+            one = outcome(by_name[name], truth[name])
+            yield [one.registered, one.read, one.told, one.faults]
+
+    for name, row in kept.kept(folder / f"kit-{kept.state()}.jsonl", by_name, judge):
+        yield Outcome(by_name[name], *row)
 
 
 def main() -> int:
@@ -206,12 +233,12 @@ def main() -> int:
     libraries = build(options.folder, chosen, pairs, options.jobs)
     total: Counter[str] = Counter()
     forms: dict[str, Counter[str]] = {}
-    for outcome in outcomes(libraries):
-        row = {"libraries": 1, "registered": outcome.registered, "read": outcome.read, "faults": len(outcome.faults)}
+    for one in resumed(options.folder, libraries):
+        row = {"libraries": 1, "registered": one.registered, "read": one.read, "faults": len(one.faults)}
         total.update(row)
-        forms.setdefault(f"{outcome.built.form} {outcome.built.compiler} {outcome.built.level}", Counter()).update(row)
-        for fault in outcome.faults:
-            print(f"{outcome.built.words}: {fault}")
+        forms.setdefault(f"{one.built.form} {one.built.compiler} {one.built.level}", Counter()).update(row)
+        for fault in one.faults:
+            print(f"{one.built.words}: {fault}")
     for name, counts in forms.items():
         print(f"{name}: {counts['read']} of {counts['registered']} read")
     share = total["read"] / max(1, total["registered"])

@@ -17,7 +17,8 @@ def _sum_and_norm(call: Call, scalar: float) -> tuple[Tensor, Tensor]:
 def _gated(call: Call) -> Tensor:
     """[1, HV * V]: each head of V elements has a norm of its own, and all heads one weight."""
     x, z = call.wide.x.reshape(call.HV, call.V), call.wide.z.reshape(call.HV, call.V)
-    return (inverse_rms(x, call.eps) * x * call.wide.norm_weight.reshape(call.V) * silu(z)).reshape(1, -1)
+    heads: Tensor = x * inverse_rms(x, call.eps) * call.wide.norm_weight.reshape(call.V) * silu(z)
+    return heads.reshape(1, -1)
 
 
 def esimd_resadd_norm_gemv_fp8_pert(call: Call) -> Expected:

@@ -15,8 +15,6 @@ from .help import Command, examples
 if TYPE_CHECKING:
     from esimd_soak.plan import Plan
 
-FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-
 
 @click.command(cls=Command, epilog=examples(
     "esimd-soak run plan.toml -o runs/first",

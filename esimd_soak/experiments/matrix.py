@@ -28,6 +28,7 @@ from esimd_soak.load.reading import decode
 from esimd_soak.load.run import Run
 from esimd_soak.model import ToolError
 from esimd_soak.store import folder as store
+from esimd_soak.store.records import Measured
 
 CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
@@ -55,14 +56,6 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Instead of `load`: a command; `{result}` in it is the file for its JSON (`--result-filename {result}`)."""
     ready_seconds: float = 900
     mode: tuple[Mode, ...] = MODES
-
-
-class _Times(msgspec.Struct):
-    n: int
-    start: float
-    end: float
-    first: float = 0.0
-    tokens: int = 0
 
 
 def load(path: str) -> Matrix:
@@ -179,8 +172,8 @@ async def _command(command: str, place: Path) -> None:
 def speeds(folder: Path) -> tuple[float | None, float | None]:
     """(mean time between tokens in ms, tokens a second) of a stored run."""
     gaps, tokens, intervals, began, ended = 0.0, 0, 0, float("inf"), 0.0
-    for one in store.read(folder, "generations", _Times):
-        if one.n < 0 or not one.tokens:
+    for one in store.read(folder, "generations", Measured):
+        if one.warm or not one.tokens:
             continue
         tokens += one.tokens
         ended = max(ended, one.end)

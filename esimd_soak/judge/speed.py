@@ -32,6 +32,10 @@ class Times:
     p95: float
     p99: float
 
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        return self.mean, self.p50, self.p90, self.p95, self.p99
+
 
 @dataclass(frozen=True, slots=True)
 class Goodput:

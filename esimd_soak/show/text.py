@@ -8,7 +8,6 @@ from esimd_soak.judge import acceptance
 from esimd_soak.judge.analysis import Analysis, Counters, untold
 from esimd_soak.judge.part import Part
 from esimd_soak.judge.speed import Speed, Times
-from esimd_soak.judge.stats import Clustering
 
 FACTS = 8
 """Of what a server tells, so many in the text; all are in the JSON."""
@@ -106,7 +105,7 @@ def speed(found: Speed) -> list[str]:
 
 
 def times(one: Times) -> str:
-    values = [ms(value) for value in (one.mean, one.p50, one.p90, one.p95, one.p99)]
+    values = list(map(ms, one.seconds))
     return f"{values[0]} ms; {' / '.join(values[1:])} ms"
 
 
@@ -116,7 +115,7 @@ def ms(seconds: float) -> str:
 
 
 def clusters(part: Part) -> str:
-    found: Clustering | None = part.clusters
+    found = part.clusters
     if found is None:
         events = part.collapses.events if part.collapses else 0
         return f"{events} events: too few for any test (5 needed)"

@@ -99,9 +99,9 @@ def parquet(folders: Sequence[Path], target: Path, chunk: int = 100_000) -> int:
     if not folders:
         raise ToolError("expected at least one run, found none")
     text, real, whole = pa.string(), pa.float64(), pa.int64()
-    types = {"str": text, "float": real, "int": whole, "bool": pa.bool_(), "tuple[str, ...]": pa.list_(text)}
-    types["dict[int, int]"] = pa.map_(whole, whole)
-    fields = {name: types[str(kind)] for name, kind in Generation.__annotations__.items()}
+    types = {str: text, float: real, int: whole, bool: pa.bool_(), tuple[str, ...]: pa.list_(text)}
+    types[dict[int, int]] = pa.map_(whole, whole)
+    fields = {field.name: types[field.type] for field in msgspec.structs.fields(Generation)}
     schema = pa.schema([("run_name", text), *fields.items()])
     runs = [(store.read_meta(folder).name, folder) for folder in folders]  # before a file is begun
     temporary, rows = target.with_name(f".{target.name}.part"), 0

@@ -19,7 +19,7 @@ from esimd_soak.score import KINDS
 
 from . import folder as store
 from .folder import Meta
-from .records import Event, Watched
+from .records import Event, Generation, Measured, Watched
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,36 +27,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = 12
 BIT = {kind: 1 << i for i, kind in enumerate(KINDS)}
-
-
-class _Row(msgspec.Struct, gc=False):
-    n: int
-    server: str
-    card: str
-    position: int
-    planned: float
-    start: float
-    end: float
-    first: float = 0.0
-    tokens: int = 0
-    error: str = ""
-    partial: bool = False
-    unjudged: str = ""
-    run: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    gaps: dict[int, int] = {}
-    kinds: tuple[str, ...] = ()
-
-
-class _Example(msgspec.Struct):
-    n: int
-    server: str
-    end: float
-    kinds: tuple[str, ...] = ()
-    error: str = ""
-    why: str = ""
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +61,6 @@ class Table:
     watched: list[tuple[str, Watched]] = field(default_factory=list)
     errors: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
     """(run, server) -> error kind -> how many"""
-    examples: list[_Example] = field(default_factory=list)
     warm: int = 0
 
     def plan(self, run: str) -> dict[str, Any]:
@@ -106,7 +75,7 @@ class _Columns:
         self.gaps: Counter[int] = Counter()
         self.drafted = self.accepted = 0
 
-    def add(self, row: _Row, kinds: int) -> None:
+    def add(self, row: Measured, kinds: int) -> None:
         reals, whole = self.reals, self.whole
         reals["end"].append(row.end)
         reals["start"].append(row.start)
@@ -115,7 +84,7 @@ class _Columns:
         whole["tokens"].append(row.tokens)
         whole["longest"].append(row.run)
         whole["kinds"].append(kinds)
-        whole["judged"].append((not row.error or row.partial) and not row.unjudged)
+        whole["judged"].append(row.judged)
         whole["whole"].append(not row.error)
         self.gaps.update(row.gaps)
         self.drafted += row.drafted
@@ -174,8 +143,8 @@ def read(folders: Sequence[Path]) -> Table:
 def _read_run(table: Table, folder: Path, run: str) -> None:
     columns: dict[str, _Columns] = {}
     codes: dict[tuple[str, ...], int] = {(): 0}
-    for row in store.read(folder, "generations", _Row):
-        if row.n < 0:
+    for row in store.read(folder, "generations", Measured):
+        if row.warm:
             table.warm += 1
             continue
         if row.kinds not in codes:
@@ -190,17 +159,17 @@ def _read_run(table: Table, folder: Path, run: str) -> None:
     table.groups += [column.group(run, server) for server, column in sorted(columns.items())]
 
 
-def examples(folders: Sequence[Path], limit: int = EXAMPLES) -> list[_Example]:
+def examples(folders: Sequence[Path], limit: int = EXAMPLES) -> list[Generation]:
     """The first failed generations with their text; only lines that carry a text are decoded."""
-    found: list[_Example] = []
-    decode = msgspec.json.Decoder(_Example).decode
+    found: list[Generation] = []
+    decode = msgspec.json.Decoder(Generation).decode
     for folder in folders:
         for path in store.segments(folder, "generations"):
             with path.open("rb", buffering=2**20) as file:
                 for line in file:
                     if b'"kinds":[' in line and line.endswith(b"\n"):
                         example = decode(line)
-                        if example.n >= 0:
+                        if not example.warm:
                             found.append(example)
                     if len(found) >= limit:
                         return found

@@ -41,15 +41,10 @@ class Measured(Ended, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """What statistics ask of a request."""
 
     card: str
-    position: int
-    """How many generations this server had finished in this run before: the order for clusters and gaps."""
-    planned: float
-    """When it was due, or its slot free; `start` minus `planned` is the client's own delay, or the cap's."""
     start: float
     first: float = 0.0
     """When the first text arrived; 0 when not streamed."""
     tokens: int = 0
-    run: int = 0
     drafted: int = 0
     accepted: int = 0
     """Draft tokens of speculative decoding, where the reply tells them."""
@@ -60,9 +55,14 @@ class Measured(Ended, frozen=True, omit_defaults=True, kw_only=True, gc=False):
 class Generation(Measured, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One request and what came back."""
 
+    position: int
+    """How many generations this server had finished in this run before."""
+    planned: float
+    """When it was due, or its slot free; `start` minus `planned` is the client's own delay, or the cap's."""
     prompt_tokens: int = 0
     finish: str = ""
     status: int = 200
+    run: int = 0
     char: str = ""
     period: int = 0
     cycle: int = 0

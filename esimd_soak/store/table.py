@@ -39,9 +39,7 @@ class Group:
     end: NDArray[np.float64]
     start: NDArray[np.float64]
     first: NDArray[np.float64]
-    late: NDArray[np.float64]
     tokens: NDArray[np.int64]
-    longest: NDArray[np.int64]
     kinds: NDArray[np.int64]
     judged: NDArray[np.bool_]
     whole: NDArray[np.bool_]
@@ -70,22 +68,20 @@ class Table:
 class _Columns:
     def __init__(self, card: str) -> None:
         self.card = card
-        self.reals = {name: array("d") for name in ("end", "start", "first", "late")}
-        self.whole = {name: array("q") for name in ("tokens", "longest", "kinds", "judged", "whole")}
+        self.reals = {name: array("d") for name in ("end", "start", "first")}
+        self.numbers = {name: array("q") for name in ("tokens", "kinds")}
+        self.flags = {name: array("b") for name in ("judged", "whole")}
         self.gaps: Counter[int] = Counter()
         self.drafted = self.accepted = 0
 
     def add(self, row: Measured, kinds: int) -> None:
-        reals, whole = self.reals, self.whole
-        reals["end"].append(row.end)
-        reals["start"].append(row.start)
-        reals["first"].append(row.first)
-        reals["late"].append(row.start - row.planned)
-        whole["tokens"].append(row.tokens)
-        whole["longest"].append(row.run)
-        whole["kinds"].append(kinds)
-        whole["judged"].append(row.judged)
-        whole["whole"].append(not row.error)
+        self.reals["end"].append(row.end)
+        self.reals["start"].append(row.start)
+        self.reals["first"].append(row.first)
+        self.numbers["tokens"].append(row.tokens)
+        self.numbers["kinds"].append(kinds)
+        self.flags["judged"].append(row.judged)
+        self.flags["whole"].append(not row.error)
         self.gaps.update(row.gaps)
         self.drafted += row.drafted
         self.accepted += row.accepted
@@ -94,25 +90,12 @@ class _Columns:
         import numpy as np
 
         order = np.argsort(np.frombuffer(self.reals["end"]), kind="stable")
-        real = {name: np.frombuffer(column)[order] for name, column in self.reals.items()}
-        whole = {name: np.frombuffer(column, np.int64)[order] for name, column in self.whole.items()}
-        return Group(
-            run,
-            server,
-            self.card,
-            end=real["end"],
-            start=real["start"],
-            first=real["first"],
-            late=real["late"],
-            tokens=whole["tokens"],
-            longest=whole["longest"],
-            kinds=whole["kinds"],
-            judged=whole["judged"].astype(np.bool_),
-            whole=whole["whole"].astype(np.bool_),
-            gaps=dict(self.gaps),
-            drafted=self.drafted,
-            accepted=self.accepted,
-        )
+        kinds = ((self.reals, np.float64), (self.numbers, np.int64), (self.flags, np.bool_))
+        columns: dict[str, Any] = {
+            name: np.frombuffer(column, kind)[order] for these, kind in kinds for name, column in these.items()
+        }
+        counts: dict[str, Any] = {"gaps": dict(self.gaps), "drafted": self.drafted, "accepted": self.accepted}
+        return Group(run, server, self.card, **columns, **counts)
 
 
 def read(folders: Sequence[Path]) -> Table:

@@ -23,7 +23,7 @@ from .help import SETTINGS, Group, examples, width
 if TYPE_CHECKING:
     from esimd_soak.judge.analysis import Analysis
     from esimd_soak.judge.compare import Arm
-    from esimd_soak.store.table import Table
+    from esimd_soak.store.table import RunTable
 
 RUNS = click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -126,7 +126,7 @@ def register(target: Path, a: str, b: str, alpha: float, kinds: str, **given: An
     """Say what will be compared before measuring it; `run --registration` writes its hash into the run."""
     import msgspec
 
-    from esimd_soak.judge.registration import Registration
+    from esimd_soak.judge.registration import Preregistration
     from esimd_soak.store import folder
 
     if target.exists():
@@ -135,7 +135,7 @@ def register(target: Path, a: str, b: str, alpha: float, kinds: str, **given: An
         raise ToolError(f"both arms are named {a}; their plans tell them apart by `name`")
     if not 0 < alpha < 1:
         raise ToolError(f"expected alpha between 0 and 1, found {alpha:g}", "--alpha")
-    made = Registration(a=a, b=b, alpha=alpha, kinds=_kinds(kinds), **given).sealed()
+    made = Preregistration(a=a, b=b, alpha=alpha, kinds=_kinds(kinds), **given).sealed()
     folder.write_whole(target, msgspec.json.format(msgspec.json.encode(made), indent=2))
     click.echo(made.digest)
     return 0
@@ -249,7 +249,7 @@ def dispatch(argv: Sequence[str] | None) -> int:
         raise BrokenPipeError from None
 
 
-def _read(runs: Sequence[Path], kinds: str) -> tuple[Table, Analysis]:
+def _read(runs: Sequence[Path], kinds: str) -> tuple[RunTable, Analysis]:
     from esimd_soak.judge import analysis
     from esimd_soak.store import table
 

@@ -87,7 +87,7 @@ class Judge:
         return True
 
 
-class Guard:
+class CardGuard:
     """Watches the servers of a plan until cancelled."""
 
     def __init__(self, plan: Plan, rules: Rules) -> None:
@@ -127,7 +127,9 @@ class Guard:
 
     async def _server(self, http: aiohttp.ClientSession, server: Server) -> None:
         self.metrics.begin(server)
-        beside = [watch.Watcher(http, server, lambda seen: self._saw(server, seen)).forever(self.plan.watch.seconds)]
+        beside = [
+            watch.ServerWatcher(http, server, lambda seen: self._saw(server, seen)).forever(self.plan.watch.seconds)
+        ]
         if server.name in self.rules.follow:
             beside.append(self._real(http, server, Path(self.rules.follow[server.name])))
         await asyncio.gather(self._canaries(http, server), *beside)

@@ -22,7 +22,7 @@ import msgspec
 
 from esimd_soak import plan
 from esimd_soak.judge import acceptance
-from esimd_soak.judge.acceptance import Counts, Row
+from esimd_soak.judge.acceptance import Counts, MatrixRow
 from esimd_soak.load import client, pages, watch
 from esimd_soak.load.reading import decode
 from esimd_soak.load.run import Run
@@ -66,7 +66,7 @@ def load(path: str) -> Matrix:
     return msgspec.structs.replace(found, url=plan.base(found.url)[0])
 
 
-def run(matrix: Matrix, folder: Path, tell: Callable[[str], None]) -> list[Row]:
+def run(matrix: Matrix, folder: Path, tell: Callable[[str], None]) -> list[MatrixRow]:
     """Runs every mode in turn. ToolError when a server does not come up; the modes before are kept in `folder`."""
     rows = []
     for letter, mode in zip("ABCDEFGH", matrix.mode, strict=False):
@@ -123,7 +123,7 @@ def _wait(matrix: Matrix, process: subprocess.Popen[bytes], log: Path) -> None:
     raise ToolError(f"the server did not answer {matrix.url}/health within {matrix.ready_seconds:g} s", str(log))
 
 
-def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> Row:
+def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> MatrixRow:
     if matrix.workload:
         result = place / "bench.json"
         counts = asyncio.run(
@@ -131,14 +131,14 @@ def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> Row:
         )
         bench, _ = decode(result.read_bytes()) if result.exists() else ({}, "")
         bench = bench if isinstance(bench, dict) else {}
-        return Row(
+        return MatrixRow(
             letter, mode.name, _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput")), counts
         )
     made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
     soak = Run(made, place / "run")
     counts = asyncio.run(around(matrix.url, soak.go))
     itl, speed = speeds(place / "run")
-    return Row(letter, mode.name, itl, speed, counts)
+    return MatrixRow(letter, mode.name, itl, speed, counts)
 
 
 def _number(value: object) -> float | None:

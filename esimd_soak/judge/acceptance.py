@@ -293,7 +293,7 @@ def percent(value: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MatrixRow:
     """A line of the origin table; None where the workload did not measure it."""
 
     run: str
@@ -303,7 +303,7 @@ class Row:
     counts: Counts | None
 
 
-def table(rows: Sequence[Row]) -> list[str]:
+def table(rows: Sequence[MatrixRow]) -> list[str]:
     """The origin report's table, as Markdown."""
     told = [
         "| run | mode | mean ITL | output tok/s | acceptance rate | length | position |",

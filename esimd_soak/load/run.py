@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from esimd_soak.plan import Plan, Server
 from esimd_soak.store import folder as store
-from esimd_soak.store.records import Ended, Event
+from esimd_soak.store.records import EndedRequest, Event
 
 from . import client, identity, kernel, watch
 from .client import now
@@ -124,7 +124,7 @@ class Run:
         for event in events:
             if event.kind == "served":
                 self._known[event.server] = event.facts
-        for done in store.read(self.store.folder, "generations", Ended):
+        for done in store.read(self.store.folder, "generations", EndedRequest):
             spent.saw(done.end)
             if done.warm or done.server not in lanes:
                 continue
@@ -165,7 +165,7 @@ class Run:
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, self.interrupt)
-        watchers = [watch.Watcher(http, lane.server, self.store.add) for lane in self.lanes]
+        watchers = [watch.ServerWatcher(http, lane.server, self.store.add) for lane in self.lanes]
         for watcher in watchers:
             await watcher.look()  # before the first request: what the counters show at the end is this run's
         beside = [watcher.forever(self.plan.watch.seconds) for watcher in watchers]

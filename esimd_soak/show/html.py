@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from esimd_soak.judge.analysis import Analysis
-from esimd_soak.judge.part import Part, percent
+from esimd_soak.judge.part import ServerPart, percent
 
 from . import plots, text
 
@@ -89,7 +89,7 @@ def page(found: Analysis, examples: Sequence[Any] = (), title: str = "Soak repor
     )
 
 
-def _label(found: Analysis, part: Part) -> str:
+def _label(found: Analysis, part: ServerPart) -> str:
     return part.name if len(found.runs) == 1 else f"{part.run} / {part.name}"
 
 
@@ -99,7 +99,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f'<div class="scroll"><table><tr>{titles}</tr>{lines}</table></div>'
 
 
-def _rates(found: Analysis, parts: Sequence[Part], what: str) -> str:
+def _rates(found: Analysis, parts: Sequence[ServerPart], what: str) -> str:
     head = [what, "collapses", "judged", "rate", "95 % by blocks", "exact, if alone", "excluded above"]
     rows = []
     for part in parts:

@@ -12,7 +12,7 @@ from functools import wraps
 from html import escape
 from typing import TypeVar
 
-from esimd_soak.judge.part import Part, percent
+from esimd_soak.judge.part import ServerPart, percent
 
 T = TypeVar("T")
 WIDTHS = {"wide": 860, "narrow": 340}
@@ -36,7 +36,7 @@ def _twice(draw: Callable[[T, int, str], str]) -> Callable[[T], str]:
 
 
 @_twice
-def rates(parts: Sequence[tuple[str, Part]], width: int, kind: str) -> str:
+def rates(parts: Sequence[tuple[str, ServerPart]], width: int, kind: str) -> str:
     """A line a part: the rate, its exact interval (thick) and its Wilson interval (thin)."""
     shown = [(label, part.collapses) for label, part in parts if part.collapses]
     narrow = kind == "narrow"
@@ -68,7 +68,7 @@ def rates(parts: Sequence[tuple[str, Part]], width: int, kind: str) -> str:
 
 
 @_twice
-def time_line(part: Part, width: int, kind: str) -> str:
+def time_line(part: ServerPart, width: int, kind: str) -> str:
     """Tokens a second, and under it each collapse where it ended: degenerate text may look like speed."""
     line = part.line
     assert line is not None
@@ -98,7 +98,7 @@ def time_line(part: Part, width: int, kind: str) -> str:
 
 
 @_twice
-def cumulative(part: Part, width: int, kind: str) -> str:
+def cumulative(part: ServerPart, width: int, kind: str) -> str:
     """Collapses counted up over generations; the straight line is a constant rate. Bursts are steep steps."""
     line, rate = part.line, part.collapses
     assert line is not None

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from esimd_soak.judge import acceptance
 from esimd_soak.judge.analysis import Analysis, Counters, untold
-from esimd_soak.judge.part import Part
-from esimd_soak.judge.speed import Speed, Times
+from esimd_soak.judge.part import ServerPart
+from esimd_soak.judge.speed import Latencies, Speed
 
 FACTS = 8
 """Of what a server tells, so many in the text; all are in the JSON."""
@@ -104,7 +104,7 @@ def speed(found: Speed) -> list[str]:
     return lines
 
 
-def times(one: Times) -> str:
+def times(one: Latencies) -> str:
     values = list(map(ms, one.seconds))
     return f"{values[0]} ms; {' / '.join(values[1:])} ms"
 
@@ -114,7 +114,7 @@ def ms(seconds: float) -> str:
     return f"{1000 * seconds:,.0f}" if seconds >= 0.1 else f"{1000 * seconds:.3g}"
 
 
-def clusters(part: Part) -> str:
+def clusters(part: ServerPart) -> str:
     found = part.clusters
     if found is None:
         events = part.collapses.events if part.collapses else 0
@@ -137,7 +137,7 @@ def counters(one: Counters) -> str:
     return words
 
 
-def _parts(parts: Sequence[Part]) -> list[str]:
+def _parts(parts: Sequence[ServerPart]) -> list[str]:
     lines = []
     for part in parts:
         if part.collapses is None:
@@ -148,7 +148,7 @@ def _parts(parts: Sequence[Part]) -> list[str]:
     return lines
 
 
-def _errors(parts: Sequence[Part]) -> list[str]:
+def _errors(parts: Sequence[ServerPart]) -> list[str]:
     told = [
         f"  {name(part)}: {', '.join(f'{kind} {count:,}' for kind, count in sorted(part.errors.items()))}"
         + (f"; {part.partial:,} of these judged by what had come" if part.partial else "")
@@ -158,6 +158,6 @@ def _errors(parts: Sequence[Part]) -> list[str]:
     return ["", "not whole, or not to be judged", *told] if told else []
 
 
-def name(part: Part) -> str:
+def name(part: ServerPart) -> str:
     card = "" if part.card in ("", part.name) else f" on {part.card}"
     return f"{part.run} / {part.name}{card}"

@@ -13,7 +13,7 @@ VERSION = 2
 READABLE = (1, 2)
 
 
-class Ended(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+class EndedRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """What of a request tells whether it counts: in rates it does when it was judged."""
 
     n: int
@@ -37,7 +37,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fa
         return (not self.error or self.partial) and not self.unjudged
 
 
-class Measured(Ended, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+class Measured(EndedRequest, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """What statistics ask of a request."""
 
     card: str

@@ -30,7 +30,7 @@ BIT = {kind: 1 << i for i, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ServerGroup:
     """The finished generations of one server of one run, warm-up left out, in the order in which they ended."""
 
     run: str
@@ -50,11 +50,11 @@ class Group:
 
 
 @dataclass(slots=True)
-class Table:
+class RunTable:
     metas: list[Meta] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     """Of the runs, as in `metas`; the folder is added where two have one name."""
-    groups: list[Group] = field(default_factory=list)
+    groups: list[ServerGroup] = field(default_factory=list)
     events: list[tuple[str, Event]] = field(default_factory=list)
     watched: list[tuple[str, Watched]] = field(default_factory=list)
     errors: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class _Columns:
         self.drafted += row.drafted
         self.accepted += row.accepted
 
-    def group(self, run: str, server: str) -> Group:
+    def group(self, run: str, server: str) -> ServerGroup:
         import numpy as np
 
         order = np.argsort(np.frombuffer(self.reals["end"]), kind="stable")
@@ -95,12 +95,12 @@ class _Columns:
             name: np.frombuffer(column, kind)[order] for these, kind in kinds for name, column in these.items()
         }
         counts: dict[str, Any] = {"gaps": dict(self.gaps), "drafted": self.drafted, "accepted": self.accepted}
-        return Group(run, server, self.card, **columns, **counts)
+        return ServerGroup(run, server, self.card, **columns, **counts)
 
 
-def read(folders: Sequence[Path]) -> Table:
+def read(folders: Sequence[Path]) -> RunTable:
     """All runs together, their servers apart. ToolError when a run is given twice, also inside a merged one."""
-    table = Table()
+    table = RunTable()
     seen: dict[str, Path] = {}
     names: set[str] = set()
     for folder in folders:
@@ -123,7 +123,7 @@ def read(folders: Sequence[Path]) -> Table:
     return table
 
 
-def _read_run(table: Table, folder: Path, run: str) -> None:
+def _read_run(table: RunTable, folder: Path, run: str) -> None:
     columns: dict[str, _Columns] = {}
     codes: dict[tuple[str, ...], int] = {(): 0}
     for row in store.read(folder, "generations", Measured):

@@ -124,7 +124,7 @@ def moe(E: int, N: int, K: int, T: int) -> Case:
     """One product for all experts, against a loop over them with the weights kept wide."""
 
     def make() -> tuple[Work, Work]:
-        arguments = samples.moe.moe_gemm_fp8_blockscale(E, N, K, T)
+        arguments = samples.make("esimd_moe_gemm_fp8_blockscale", (E, N, K, T)).arguments
         starts = arguments["expert_idx"].tolist()
         wide = half(E, N, K, spread=0.02)
         x, output, values = arguments["input"], arguments["output"], list(arguments.values())
@@ -151,7 +151,7 @@ def rope(T: int, q_heads: int, kv_heads: int) -> Case:
     formula = torch.compile(reference.of("esimd_qkv_split_norm_rope"), dynamic=False)
 
     def make() -> tuple[Work, Work]:
-        arguments = samples.rope.qkv_split_norm_rope(T, q_heads, kv_heads, 1, 64)
+        arguments = samples.make("esimd_qkv_split_norm_rope", (T, q_heads, kv_heads, 1, 64)).arguments
         values = list(arguments.values())
         return lambda: torch.ops.esimd_ops.esimd_qkv_split_norm_rope(*values), lambda: formula(**arguments)
 
@@ -162,7 +162,7 @@ def rope(T: int, q_heads: int, kv_heads: int) -> Case:
 
 def topk(T: int) -> Case:
     def make() -> tuple[Work, Work]:
-        arguments = samples.moe.moe_topk(T)
+        arguments = samples.make("esimd_moe_topk", (T,)).arguments
         values, logits = list(arguments.values()), arguments["router_logits"]
 
         def theirs() -> tuple[Tensor, Tensor]:
@@ -176,7 +176,7 @@ def topk(T: int) -> Case:
 
 def scatter(T: int, E: int, K: int) -> Case:
     def make() -> tuple[Work, Work]:
-        arguments = samples.moe.moe_scatter_fused(T, 8, E, K)
+        arguments = samples.make("esimd_moe_scatter_fused", (T, 8, E, K)).arguments
         values = list(arguments.values())
 
         def theirs() -> dict[str, Tensor]:
@@ -194,7 +194,7 @@ def silu_mul(T: int, N: int) -> Case:
         return (F.silu(gate) * up).half()
 
     def make() -> tuple[Work, Work]:
-        arguments = samples.moe.moe_act(T, N)
+        arguments = samples.make("esimd_moe_silu_mul", (T, N)).arguments
         values, x = list(arguments.values()), arguments["input"]
         return lambda: torch.ops.esimd_ops.esimd_moe_silu_mul(*values), lambda: formula(x)
 
@@ -206,7 +206,7 @@ def gdn(N: int, H: int, HV: int) -> Case:
     from esimd_ops.reference.gdn import _Layer, _sequential
 
     def make() -> tuple[Work, Work]:
-        arguments = samples.gdn.gdn_conv_fused(N, H, HV)
+        arguments = samples.make("esimd_gdn_conv_fused_seq", (N, H, HV)).arguments
         values = list(arguments.values())
         weights = [arguments[name] for name in ("conv_weight", "conv_bias", "A_log", "dt_bias")]
         layer = _Layer(H, HV, arguments["scale"], weights[0], weights[1], weights[2], weights[3], torch.float32)

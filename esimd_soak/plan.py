@@ -72,7 +72,7 @@ class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lag_ms: Annotated[float, msgspec.Meta(gt=0)] = 100
 
 
-class Goodput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GoodputLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a request must keep to for it to count as served well, in milliseconds; 0: no such limit."""
 
     ttft_ms: Seconds = 0
@@ -114,7 +114,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     watch: Watch = Watch()
     client: Client = Client()
-    goodput: Goodput = Goodput()
+    goodput: GoodputLimits = GoodputLimits()
     body: dict[str, Any] = {}
     """More fields for every request, as they stand."""
     facts: dict[str, str] = {}

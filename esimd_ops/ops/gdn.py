@@ -67,22 +67,7 @@ def esimd_gdn_conv_fused_seq(
     V: int,
     scale: float,
 ) -> Tensor:
-    """As esimd_gdn_conv_fused for rows in sequence.
-
-    qkvz: [N, (2 H + 2 HV) * 128] fp16, all of `q, k, v, z`
-    conv_state: [slots, 3, dim] fp16, the last three tokens of each slot, oldest first, updated in place
-    conv_weight: [dim, 4] fp16, the last tap for the new token
-    conv_bias: [dim] fp16
-    conv_state_indices: [N] int32 slots of conv_state, negative for none
-    A_log, dt_bias: [HV] fp16
-    ba: [N, 2 HV] fp16, `b, a`
-    ssm_state: [slots, HV, 128, 128] fp16, updated in place
-    ssm_state_indices: [N] int32 slots of ssm_state; a negative one gives a row of zeros
-    output, z_out: [N, HV, 128] fp16, overwritten
-    N: sequences
-    H, HV: key heads and value heads, HV a multiple of H; K, V: 128
-    scale: of q, usually 128 ** -0.5
-    """
+    """As esimd_gdn_conv_fused for rows in sequence: all of `q, k, v, z` in qkvz, all of `b, a` in ba."""
 
 
 @operator
@@ -113,17 +98,8 @@ def esimd_gdn_conv_fused_seq_spec(
     A sequence starts from the slot of its last accepted token. A negative slot is none, nor is 0, vLLM's null block:
     nothing is saved there, and what starts there starts from zeros. The state is rounded where it is saved alone.
 
-    qkvz: [rows, (2 H + 2 HV) * 128] fp16, all of `q, k, v, z`
-    conv_state: [slots, 3, dim] fp16, the last three tokens of each slot, oldest first, updated in place
-    conv_weight: [dim, 4] fp16, the last tap for the new token
-    conv_bias: [dim] fp16
     spec_state_indices: [num_spec_decodes, num_spec_tokens] int32 slots of both states, 0 or negative for none
-    A_log, dt_bias: [HV] fp16
-    ba: [rows, 2 HV] fp16, `b, a`
-    ssm_state: [slots, HV, 128, 128] fp16, updated in place
     output, z_out: [rows, HV, 128] fp16, overwritten in the rows that token_indx names
     token_indx: [num_spec_decodes * num_spec_tokens] int32 rows
     num_accepted_tokens: [num_spec_decodes] int32, at most num_spec_tokens
-    H, HV: key heads and value heads, HV a multiple of H; K, V: 128
-    scale: of q, usually 128 ** -0.5
     """

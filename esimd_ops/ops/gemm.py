@@ -7,24 +7,12 @@ from .derived import operator
 
 @operator
 def esimd_gemm_fp8_pert(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
-    """`output = weight_scale * (input @ weight.T)`, every E4M3 code exact.
-
-    input: [T, K] fp16
-    weight: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits)
-    weight_scale: one fp32, [] or [1]
-    output: [T, N] fp16, overwritten
-    """
+    """As esimd_gemv_fp8_pert for T rows of input and output, every E4M3 code exact."""
 
 
 @operator
 def esimd_gemm_int4_pgrp(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
-    """`output = input @ W.T` with `W[n, k] = half((u - 8) * weight_scale[n, k // 128])`.
-
-    input: [T, K] fp16, K a multiple of 128
-    weight: [N, K/2] uint8, two nibbles u a byte, the low one first
-    weight_scale: [N, K/128] fp16
-    output: [T, N] fp16, overwritten
-    """
+    """As esimd_gemv_int4 for T rows of input and output, each weight rounded to half before it is used."""
 
 
 @operator

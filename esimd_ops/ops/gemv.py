@@ -21,14 +21,7 @@ def esimd_gemv_fp8_pern(input: Tensor, weight: Tensor, weight_scale: Tensor, out
 def esimd_gemv_fp8_pern_fused2(
     input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, N0: int, w1: Tensor, s1: Tensor, o1: Tensor, N1: int, K: int
 ) -> Tensor:
-    """Two esimd_gemv_fp8_pern with one input; returns o0.
-
-    input: [1, K] fp16
-    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), all of one format
-    s: [N] fp16
-    o: [1, N] fp16, all overwritten
-    N, K: the sizes of each weight
-    """
+    """Two esimd_gemv_fp8_pern with one input, the weights of one format; returns o0."""
 
 
 @operator
@@ -48,49 +41,27 @@ def esimd_gemv_fp8_pern_fused3(
     N2: int,
     K: int,
 ) -> Tensor:
-    """Three esimd_gemv_fp8_pern with one input; returns o0.
-
-    input: [1, K] fp16
-    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), all of one format
-    s: [N] fp16
-    o: [1, N] fp16, all overwritten
-    N, K: the sizes of each weight
-    """
+    """Three esimd_gemv_fp8_pern with one input, the weights of one format; returns o0."""
 
 
 @operator
 def esimd_gemv_fp8_pert(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
-    """`output = weight_scale * (input @ weight.T)`, subnormal codes of the weight read as zero.
+    """As esimd_gemv_fp8_pern with one scale for the whole weight.
 
-    input: [1, K] fp16
-    weight: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits)
     weight_scale: one fp32, [] or [1]
-    output: [1, N] fp16, overwritten
     """
 
 
 @operator
 def esimd_gemv_fp8_pert_bmg(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
-    """The same as esimd_gemv_fp8_pert; the original has a kernel tuned for Battlemage under this name.
-
-    input: [1, K] fp16
-    weight: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits)
-    weight_scale: one fp32, [] or [1]
-    output: [1, N] fp16, overwritten
-    """
+    """The same as esimd_gemv_fp8_pert; the original has a kernel tuned for Battlemage under this name."""
 
 
 @operator
 def esimd_gemv_fp8_pert_fused2(
     input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor
 ) -> Tensor:
-    """Two esimd_gemv_fp8_pert with one input; returns o0.
-
-    input: [1, K] fp16
-    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), all of one format
-    s: one fp32 each, [] or [1]
-    o: [1, N] fp16, all overwritten
-    """
+    """Two esimd_gemv_fp8_pert with one input, the weights of one format; returns o0."""
 
 
 @operator
@@ -106,13 +77,7 @@ def esimd_gemv_fp8_pert_fused3(
     s2: Tensor,
     o2: Tensor,
 ) -> Tensor:
-    """Three esimd_gemv_fp8_pert with one input; returns o0.
-
-    input: [1, K] fp16
-    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), all of one format
-    s: one fp32 each, [] or [1]
-    o: [1, N] fp16, all overwritten
-    """
+    """Three esimd_gemv_fp8_pert with one input, the weights of one format; returns o0."""
 
 
 @operator
@@ -135,12 +100,7 @@ def esimd_gemv_fp8_blockscale_fp16_fused2(
 ) -> Tensor:
     """As esimd_gemv_fp8_blockscale_fused2 with a plain second weight; returns o0.
 
-    input: [1, K] fp16, K a multiple of 128
-    w0: [N0, K] float8_e4m3fn
-    s0: [ceil(N0/128), K/128] fp32
     w1: [N1, K] fp16
-    o0, o1: [1, N0], [1, N1] fp16, both overwritten
-    block_n, block_k: 128
     """
 
 
@@ -179,10 +139,4 @@ def esimd_gemv_int4(input: Tensor, weight: Tensor, weight_scale: Tensor, output:
 def esimd_gemv_int4_fused2(
     input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor
 ) -> Tensor:
-    """Two esimd_gemv_int4 with one input; returns o0.
-
-    input: [1, K] fp16, K a multiple of 128
-    w: [N, K/2] uint8
-    s: [N, K/128] fp16
-    o: [1, N] fp16, both overwritten
-    """
+    """Two esimd_gemv_int4 with one input; returns o0."""

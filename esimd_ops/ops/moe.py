@@ -20,12 +20,7 @@ def esimd_moe_topk(router_logits: Tensor, top_values: Tensor, top_indices: Tenso
 def topk_v2(
     router_logits: Tensor, top_values: Tensor, top_indices: Tensor, T: int, num_experts: int, topk: int
 ) -> Tensor:
-    """As esimd_moe_topk for 128, 256 or 512 experts and the 8 or 10 largest. Returns top_values.
-
-    router_logits: [at least T, num_experts] fp16
-    top_values: [at least T, topk] fp16, the first T rows overwritten
-    top_indices: like top_values, int32, the first T rows overwritten
-    """
+    """As esimd_moe_topk for num_experts 128, 256 or 512, topk 8 or 10. Returns top_values."""
 
 
 @operator
@@ -101,11 +96,7 @@ def esimd_moe_silu_mul(input: Tensor, output: Tensor, N_gate_up: int, N_half: in
 
 @operator
 def esimd_moe_gelu_tanh_mul(input: Tensor, output: Tensor, N_gate_up: int, N_half: int, total_rows: int) -> Tensor:
-    """`output = gelu_tanh(gate) * up`.
-
-    input: [at least total_rows, N_gate_up] fp16, the first N_half columns gate, the next N_half up
-    output: [at least total_rows, N_half] fp16, the first total_rows rows overwritten
-    """
+    """As esimd_moe_silu_mul with gelu_tanh."""
 
 
 @operator
@@ -145,12 +136,7 @@ def esimd_moe_gemm_fp8_pert(
 ) -> Tensor:
     """As esimd_moe_gemm_fp8 with one scale an expert.
 
-    input: [total, K] fp16
-    weight: [num_experts, N, K] of bytes, taken as E5M2 whatever their dtype
     scale: [num_experts] fp32
-    output: [total, N] fp16; rows that no expert owns keep what they hold
-    expert_idx: [num_experts + 1] int32, expert e owns rows expert_idx[e] to expert_idx[e + 1]
-    max_tokens_per_expert: at least the largest number of rows of an expert
     """
 
 
@@ -167,12 +153,10 @@ def esimd_moe_gemm_fp8_blockscale(
     block_n: int,
     block_k: int,
 ) -> Tensor:
-    """`output[r] = input[r] @ (weight[e] * weight_scale[e]).T` for the rows of each expert e, every code exact.
+    """As esimd_moe_gemm_fp8 with one scale for 128 x 128 weights, every code exact.
 
     input: [total, K] fp16, K a multiple of 128
     weight: [num_experts, N, K] float8_e4m3fn, or uint8 holding such bits
-    weight_scale: [num_experts, ceil(N/128), K/128] fp32, one for 128 x 128 weights
-    output: [total, N] fp16; rows that no expert owns keep what they hold
-    expert_idx: [num_experts + 1] int32, expert e owns rows expert_idx[e] to expert_idx[e + 1]
+    weight_scale: [num_experts, ceil(N/128), K/128] fp32
     block_n, block_k: 128
     """

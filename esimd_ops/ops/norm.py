@@ -30,22 +30,12 @@ def esimd_fused_add_rms_norm(hidden_states: Tensor, residual: Tensor, weight: Te
 def esimd_fused_scaled_add_rms_norm(
     hidden_states: Tensor, residual: Tensor, weight: Tensor, eps: float, scalar: float
 ) -> Tensor:
-    """As esimd_fused_add_rms_norm with `a = (hidden_states + residual) * scalar`.
-
-    hidden_states, residual: [..., K] fp16, both updated in place
-    weight: [K] fp16
-    eps: inside the root
-    """
+    """As esimd_fused_add_rms_norm with `a = (hidden_states + residual) * scalar`."""
 
 
 @operator
 def esimd_fused_add_rms_norm_batched(hidden_states: Tensor, residual: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """The same as esimd_fused_add_rms_norm; the original takes one row there and many here.
-
-    hidden_states, residual: [rows, K] fp16, both updated in place
-    weight: [K] fp16
-    eps: inside the root
-    """
+    """The same as esimd_fused_add_rms_norm; the original takes one row there and many here."""
 
 
 @operator
@@ -80,7 +70,5 @@ def esimd_accum_norm_add_norm(
     """esimd_norm_add_norm of the sum of the first top_k rows.
 
     routed_output: [at least top_k, K] fp16
-    h1: [1, K] fp16, updated in place
-    w1, w2: [K] fp16
-    out: [1, K] fp16, overwritten
+    h1, out: [1, K] fp16
     """

@@ -41,16 +41,10 @@ def esimd_resadd_norm_gemv_int4_pert(
     normed_out: Tensor,
     eps: float,
 ) -> Tensor:
-    """As esimd_resadd_norm_gemv_fp8_pert with int4 weights.
+    """As esimd_resadd_norm_gemv_fp8_pert with int4 weights, K a multiple of 128.
 
-    hidden_states: [1, K] fp16, K a multiple of 128
-    residual: [1, K] fp16, becomes hidden_states + residual
-    norm_weight: [K] fp16
     gemv_weight: [N, K/8] int32, eight nibbles a word, the lowest first
     gemv_scale: [N, K/128] fp16
-    output: [1, N] fp16, overwritten
-    normed_out: [1, K] fp16, overwritten with the normalised sum
-    eps: inside the root
     """
 
 
@@ -67,15 +61,7 @@ def esimd_resadd_norm_gemv2_fp8_pert(
     o1: Tensor,
     eps: float,
 ) -> Tensor:
-    """The products of esimd_resadd_norm_gemv_fp8_pert for two weights; the residual is only read. Returns o0.
-
-    hidden_states, residual: [1, K] fp16
-    norm_weight: [K] fp16
-    w: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits), both of one format
-    s: one fp32 each, [] or [1]
-    o: [1, N] fp16, both overwritten
-    eps: inside the root
-    """
+    """As esimd_resadd_norm_gemv_fp8_pert for two weights of one format; the residual is only read. Returns o0."""
 
 
 @operator
@@ -89,16 +75,7 @@ def esimd_scaled_resadd_norm_gemv_fp8_pert(
     eps: float,
     scalar: float,
 ) -> None:
-    """As esimd_resadd_norm_gemv_fp8_pert with `a = (hidden_states + residual) * scalar` and without normed_out.
-
-    hidden_states: [1, K] fp16
-    residual: [1, K] fp16, becomes a
-    norm_weight: [K] fp16
-    qkv_weight: [N, K] fp8 (float8_e4m3fn, float8_e5m2, or uint8 holding E4M3 bits)
-    qkv_scale: one fp32, [] or [1]
-    qkv_out: [1, N] fp16, overwritten
-    eps: inside the root
-    """
+    """As esimd_resadd_norm_gemv_fp8_pert with `a = (hidden_states + residual) * scalar` and without normed_out."""
 
 
 @operator
@@ -139,12 +116,8 @@ def esimd_norm_gemv_int4_pert(
 ) -> Tensor:
     """As esimd_norm_gemv_fp8_pert with int4 weights.
 
-    x, z: [HV, V] fp16, V 128
-    norm_weight: [V] fp16
     gemv_weight: [N, HV * V / 8] int32, eight nibbles a word, the lowest first
     gemv_scale: [N, HV * V / 128] fp16
-    output: N elements, fp16, overwritten
-    eps: inside the root
     """
 
 
@@ -162,12 +135,8 @@ def esimd_norm_gemv_fp8_blockscale(
 ) -> Tensor:
     """As esimd_norm_gemv_fp8_pert with one scale for 128 x 128 weights.
 
-    x, z: [HV, V] fp16, V 128
-    norm_weight: [V] fp16
     gemv_weight: [N, HV * V] float8_e4m3fn
     gemv_scale: [ceil(N/128), HV * V / 128] fp32
-    output: N elements, fp16, overwritten
-    eps: inside the root
     """
 
 

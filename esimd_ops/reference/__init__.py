@@ -1,25 +1,37 @@
 """The plain PyTorch meaning of each operator, from its published contract; no device code, no knowledge of kernels.
 
-Every function has its operator's name, takes by name those of its arguments that matter, and returns the expected value
-of each argument that the operator writes; `of` gives it for a whole call. Arguments are only read, so an in-place
-operand means its value before the call, and what an operator leaves unwritten keeps its old contents. All arithmetic is
-in `compute` (fp32, as the operators do it); `half(...)` marks the roundings that are part of the contract. With
-`compute=torch.float64` the same text is the truth that kernels are judged by, with `torch.float16` it is PyTorch's own
-half-precision answer.
+Every function has its operator's name, takes a `Call`, which has the arguments by name (their shapes and dtypes:
+`esimd_ops.ops`), and returns the expected value of each argument that the operator writes; `of` gives it for arguments
+by name. Arguments are only read, so an in-place operand means its value before the call, and what an operator leaves
+unwritten keeps its old contents. All arithmetic is in `compute` (fp32, as the operators do it); `half(...)` marks the
+roundings that are part of the contract. With `compute=torch.float64` the same text is the truth that kernels are judged
+by, with `torch.float16` it is PyTorch's own half-precision answer.
 
-Shapes: T rows of K elements, N outputs. All tensors are fp16 unless said otherwise. One module a family.
+T rows of K elements, N outputs. One module a family.
 """
 
 from collections.abc import Callable
 
-from . import gdn, gemm, gemv, moe, norm, norm_gemv, quant, rope
-from .parts import Decoder, Expected, asked, fp8, int4_weight, inverse_rms
+import torch
 
-__all__ = ["FAMILIES", "Decoder", "Expected", "asked", "fp8", "int4_weight", "inverse_rms", "of"]
+from . import gdn, gemm, gemv, moe, norm, norm_gemv, quant, rope
+from .parts import Call, Decoder, Expected, fp8, int4_weight, inverse_rms
+
+__all__ = ["FAMILIES", "Call", "Decoder", "Expected", "fp8", "int4_weight", "inverse_rms", "meaning", "of"]
 
 FAMILIES = (gdn, gemm, gemv, moe, norm, norm_gemv, quant, rope)
 
 
+def meaning(operator: str) -> Callable[[Call], Expected]:
+    found: Callable[[Call], Expected] = next(vars(f)[operator] for f in FAMILIES if operator in vars(f))
+    return found
+
+
 def of(operator: str) -> Callable[..., Expected]:
-    """The meaning of an operator: all its arguments by name, and perhaps `compute` -> what each written one becomes."""
-    return asked(next(vars(family)[operator] for family in FAMILIES if operator in vars(family)))
+    """The meaning of an operator: its arguments by name, and perhaps `compute` -> what each written one becomes."""
+    found = meaning(operator)
+
+    def expected(*, compute: torch.dtype = torch.float32, **arguments: object) -> Expected:
+        return found(Call(arguments, compute))
+
+    return expected

@@ -5,14 +5,13 @@ States live in pools of slots; an index names the slot of a sequence, a negative
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .parts import Expected, asked, kept, rounded, silu, terms
+from .parts import Call, Expected, kept, rounded, silu, terms
 
 HEAD = 128
 EPS = 1e-6
@@ -71,105 +70,64 @@ def _interleaved(qkvz: Tensor, ba: Tensor, H: int, HV: int) -> tuple[Tensor, Ten
 Split = Callable[[Tensor, Tensor, int, int], tuple[Tensor, Tensor, Tensor, Tensor]]
 
 
-def _one_token(
-    split: Split,
-    qkvz: Tensor,
-    conv_state: Tensor,
-    conv_weight: Tensor,
-    conv_bias: Tensor,
-    conv_state_indices: Tensor,
-    A_log: Tensor,
-    dt_bias: Tensor,
-    ba: Tensor,
-    ssm_state: Tensor,
-    ssm_state_indices: Tensor,
-    output: Tensor,
-    z_out: Tensor,
-    N: int,
-    H: int,
-    HV: int,
-    scale: float,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
-    x, z, b, a = split(qkvz, ba, H, HV)
-    new = {"conv_state": conv_state.clone(), "ssm_state": kept(ssm_state, compute)}
-    new |= {"output": kept(output, compute), "z_out": z_out.clone()}
-    slots = zip(conv_state_indices.tolist()[:N], ssm_state_indices.tolist()[:N], strict=True)
+def _outputs(call: Call) -> Expected:
+    new = {name: kept(getattr(call, name), call.compute) for name in ("ssm_state", "output")}
+    return {"conv_state": call.conv_state.clone(), "z_out": call.z_out.clone(), **new}
+
+
+def _layer(call: Call) -> _Layer:
+    return _Layer(**{field.name: getattr(call, field.name) for field in fields(_Layer)})
+
+
+def _one_token(call: Call, split: Split) -> Expected:
+    """Row i advances slots conv_state_indices[i] and ssm_state_indices[i] by one token. A negative index leaves that
+    state alone: without a conv slot the history is zeros, without an ssm slot the row of output. z_out is a copy of z.
+    """
+    layer, new, conv_state = _layer(call), _outputs(call), call.conv_state
+    x, z, b, a = split(call.qkvz, call.ba, call.H, call.HV)
+    slots = zip(call.conv_state_indices.tolist()[: call.N], call.ssm_state_indices.tolist()[: call.N], strict=True)
     for row, (conv_slot, ssm_slot) in enumerate(slots):
-        new["z_out"][row] = z[row].reshape(z_out.shape[1:])
+        new["z_out"][row] = z[row].reshape(call.z_out.shape[1:])
         if ssm_slot < 0:
             new["output"][row] = 0
         else:
             history = conv_state[conv_slot] if conv_slot >= 0 else torch.zeros_like(conv_state[0])
-            out, S = layer.step(x[row], history, b[row], a[row], ssm_state[ssm_slot])
-            new["output"][row] = rounded(out).reshape(output.shape[1:])
+            out, S = layer.step(x[row], history, b[row], a[row], call.ssm_state[ssm_slot])
+            new["output"][row] = rounded(out).reshape(call.output.shape[1:])
             new["ssm_state"][ssm_slot] = rounded(S)
         if conv_slot >= 0:
             new["conv_state"][conv_slot] = torch.cat((conv_state[conv_slot, 1:], x[row][None]))
     return new
 
 
-def esimd_gdn_conv_fused(**call: Any) -> Expected:
-    """qkvz [N, (2 H + 2 HV) * 128] and ba [N, 2 HV], a group for each key head; conv_state [slots, 3, dim],
-    conv_weight [dim, 4], conv_bias [dim], ssm_state [slots, HV, 128, 128], A_log, dt_bias [HV], indices [N] int32,
-    output, z_out [N, HV, 128].
-
-    Row i advances slots conv_state_indices[i] and ssm_state_indices[i] by one token. A negative index leaves that
-    state alone: without a conv slot the history is zeros, without an ssm slot the row of output. z_out is a copy of z.
-    """
-    return asked(_one_token)(split=_interleaved, **call)
+def esimd_gdn_conv_fused(call: Call) -> Expected:
+    return _one_token(call, _interleaved)
 
 
-def esimd_gdn_conv_fused_seq(**call: Any) -> Expected:
-    """As esimd_gdn_conv_fused with rows `q | k | v | z` in qkvz and `b | a` in ba."""
-    return asked(_one_token)(split=_sequential, **call)
+def esimd_gdn_conv_fused_seq(call: Call) -> Expected:
+    return _one_token(call, _sequential)
 
 
-def esimd_gdn_conv_fused_seq_spec(
-    qkvz: Tensor,
-    conv_state: Tensor,
-    conv_weight: Tensor,
-    conv_bias: Tensor,
-    spec_state_indices: Tensor,
-    A_log: Tensor,
-    dt_bias: Tensor,
-    ba: Tensor,
-    ssm_state: Tensor,
-    output: Tensor,
-    z_out: Tensor,
-    token_indx: Tensor,
-    num_accepted_tokens: Tensor,
-    num_spec_decodes: int,
-    num_spec_tokens: int,
-    H: int,
-    HV: int,
-    scale: float,
-    *,
-    compute: torch.dtype = torch.float32,
-) -> Expected:
-    """As esimd_gdn_conv_fused_seq for P tokens of each of D sequences, keeping the state after every token:
-    spec_state_indices [D, P], token_indx [D * P] the rows of qkvz, ba, output, z_out, num_accepted_tokens [D].
+def esimd_gdn_conv_fused_seq_spec(call: Call) -> Expected:
+    """P tokens of each of D sequences, keeping the state after every token: spec_state_indices [D, P].
 
     A sequence starts from the slot of its last accepted token, and token t is saved in slot spec_state_indices[s, t],
     rounded; between tokens the state is not. Neither a negative index nor 0, vLLM's null block, is a slot: nothing is
     saved there, and what starts there starts from zeros. Rows that token_indx does not name keep what they hold.
     """
-    layer = _Layer(H, HV, scale, conv_weight, conv_bias, A_log, dt_bias, compute)
-    x, z, b, a = _sequential(qkvz, ba, H, HV)
-    new = {"conv_state": conv_state.clone(), "ssm_state": kept(ssm_state, compute)}
-    new |= {"output": kept(output, compute), "z_out": z_out.clone()}
-    for s in range(num_spec_decodes):
-        slots = spec_state_indices[s].tolist()
-        before = slots[max(int(num_accepted_tokens[s]) - 1, 0)]
+    layer, new, conv_state, ssm_state = _layer(call), _outputs(call), call.conv_state, call.ssm_state
+    x, z, b, a = _sequential(call.qkvz, call.ba, call.H, call.HV)
+    for s in range(call.num_spec_decodes):
+        slots = call.spec_state_indices[s].tolist()
+        before = slots[max(int(call.num_accepted_tokens[s]) - 1, 0)]
         history = conv_state[before] if before > 0 else torch.zeros_like(conv_state[0])
         S = ssm_state[before] if before > 0 else torch.zeros_like(ssm_state[0])
         for t, save in enumerate(slots):
-            row = int(token_indx[s * num_spec_tokens + t])
+            row = int(call.token_indx[s * call.num_spec_tokens + t])
             out, S = layer.step(x[row], history, b[row], a[row], S)
             history = torch.cat((history[1:], x[row][None]))
             if save > 0:
                 new["conv_state"][save], new["ssm_state"][save] = history, rounded(S)
-            new["output"][row] = rounded(out).reshape(output.shape[1:])
-            new["z_out"][row] = z[row].reshape(z_out.shape[1:])
+            new["output"][row] = rounded(out).reshape(call.output.shape[1:])
+            new["z_out"][row] = z[row].reshape(call.z_out.shape[1:])
     return new

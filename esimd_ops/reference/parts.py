@@ -4,11 +4,11 @@ Everything is computed in the dtype `compute` and rounded only by `rounded`. Kno
 """
 
 import functools
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +19,28 @@ Expected = dict[str, Tensor]
 INT4_GROUP = 128  # elements along K that share a scale
 BLOCK = 128  # rows and columns of a weight block that share a scale
 E4M3_TOP = 480.0  # the E4M3 codes 0x7F and 0xFF are the largest number here, not NaN
+
+
+class Call:
+    """The arguments of a call as attributes, and `compute`, the dtype of all arithmetic, in which `wide` has them."""
+
+    def __init__(self, arguments: Mapping[str, Any], compute: torch.dtype) -> None:
+        self._arguments, self.compute = arguments, compute
+
+    def __getattr__(self, name: str) -> Any:
+        return self._arguments[name]
+
+    @property
+    def wide(self) -> Any:
+        return _Wide(self)
+
+
+class _Wide:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name).to(self._call.compute)
 
 
 class Decoder(Enum):
@@ -117,16 +139,3 @@ def absolute_values() -> Iterator[None]:
         yield
     finally:
         _absolute.reset(token)
-
-
-def asked(function: Callable[..., Expected]) -> Callable[..., Expected]:
-    """The function for any arguments by name: those that it does not ask for are passed over."""
-    parameters = inspect.signature(function).parameters.values()
-    names = {parameter.name for parameter in parameters}
-    everything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-
-    @functools.wraps(function)
-    def call(**arguments: object) -> Expected:
-        return function(**{name: value for name, value in arguments.items() if everything or name in names})
-
-    return call

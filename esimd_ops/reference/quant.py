@@ -1,19 +1,15 @@
 """Quantising to int4."""
 
 import torch
-from torch import Tensor
 
-from .parts import INT4_GROUP, Expected, rounded
+from .parts import INT4_GROUP, Call, Expected, rounded
 
 
-def q4_0_quantize(input: Tensor, *, compute: torch.dtype = torch.float32) -> Expected:
-    """input [T, K] fp16 or bf16, out_qweight [T, K/8] int32, out_scale [T, K/128].
-
-    In each block of 128, m is the element of largest magnitude with its sign, a tie being positive; `d = m / -8` is the
-    scale, and the nibble of x is `trunc(x / d + 8.5)` within 0 to 15, made from the unrounded d. A block of zeros has
-    scale -0 and nibbles 8.
-    """
-    blocks = input.to(compute).unflatten(-1, (-1, INT4_GROUP))
+def q4_0_quantize(call: Call) -> Expected:
+    """In each block of 128, m is the element of largest magnitude with its sign, a tie being positive; `d = m / -8` is
+    the scale, and the nibble of x is `trunc(x / d + 8.5)` within 0 to 15, made from the unrounded d. A block of zeros
+    has scale -0 and nibbles 8."""
+    blocks = call.wide.input.unflatten(-1, (-1, INT4_GROUP))
     high, low = blocks.amax(-1), (-blocks).amax(-1)
     d = torch.where(high >= low, high, -low) / -8
     inverse = torch.where(d != 0, 1 / d, torch.zeros_like(d))

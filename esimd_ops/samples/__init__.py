@@ -2,13 +2,15 @@
 
 Outputs whose old contents an operator never reads are filled with NaN, integers with -77, so that a value left
 unwritten shows. Operands updated in place hold ordinary values. Weights and activations have the magnitudes of trained
-models. One module a family; all are made on the CPU.
+models. One module a family, whose functions make what a call needs, and perhaps more; all are made on the CPU.
 """
 
 from collections.abc import Iterator
 from zlib import crc32
 
 import torch
+
+from schema_patch.schemas import table
 
 from . import gdn, gemv, moe, norm, norm_gemv, quant, rope
 from .build import (
@@ -19,11 +21,13 @@ from .build import (
     Sizes,
     fp8_matrix,
     int4_matrix,
+    label,
     norm_weight,
     normal,
     padded_rows,
     poison,
     poison_int,
+    read,
 )
 
 __all__ = [
@@ -42,23 +46,15 @@ __all__ = [
     "padded_rows",
     "poison",
     "poison_int",
+    "read",
 ]
 
 # operator: how to make its arguments, and the sizes to make them with; the first is the ordinary one
 SIZES: Choices = {
-    **norm.SIZES,
-    **gemv.SIZES,
-    **norm_gemv.SIZES,
-    **rope.SIZES,
-    **gdn.SIZES,
-    **moe.SIZES,
-    **quant.SIZES,
+    operator: choices
+    for family in (norm, gemv, norm_gemv, rope, gdn, moe, quant)
+    for operator, choices in family.SIZES.items()
 }
-
-
-def label(sizes: Sizes) -> str:
-    """A name for a sample, unique to its sizes."""
-    return "x".join(map(str, sizes)).replace(" ", "-")
 
 
 def make(operator: str, sizes: Sizes | None = None, turn: int = 0) -> Sample:
@@ -67,7 +63,8 @@ def make(operator: str, sizes: Sizes | None = None, turn: int = 0) -> Sample:
     sizes = choices[0] if sizes is None else sizes
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(crc32(f"{operator} {label(sizes)}".encode()) + turn)
-        return Sample(operator, label(sizes), create(*sizes))
+        made = create(*sizes)
+    return Sample(operator, label(sizes), {name: made[name] for name in table.load().entries[operator].arguments})
 
 
 def every() -> Iterator[tuple[str, Sizes]]:

@@ -1,5 +1,6 @@
 """What samples are made of: activations, weights in each packing, and outputs filled with what no operator writes."""
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,7 +11,23 @@ Arguments = dict[str, Any]
 Sizes = tuple[int | str, ...]  # numbers, then perhaps the name of a variant
 Choices = dict[str, tuple[Callable[..., Arguments], tuple[Sizes, ...]]]  # how to make arguments, with which sizes
 
+BLOCKS = {"block_n": 128, "block_k": 128}  # weights that share a scale
+
 POISON = -77  # in integer outputs; NaN elsewhere
+
+
+def sizes(labels: str) -> tuple[Sizes, ...]:
+    """What each label says, as in "4x8x256 3x2x128xmore-rows"."""
+    return tuple(map(read, labels.split()))
+
+
+def read(label: str) -> Sizes:
+    return tuple(int(part) if part.isdecimal() else part for part in re.split(r"(?<=\d)x", label))
+
+
+def label(sizes: Sizes) -> str:
+    """A name for a sample, unique to its sizes."""
+    return "x".join(map(str, sizes))
 
 
 class Sample(NamedTuple):

@@ -6,14 +6,14 @@ Slot 0 belongs to no sequence: it is the null block of vLLM's pools, which stand
 import torch
 from torch import Tensor
 
-from .build import Arguments, Choices, activations, normal, padded_rows, poison
+from .build import Arguments, Choices, activations, normal, padded_rows, poison, sizes
 
 HEAD = 128
 FAR = 300  # slots of a pool whose numbers take more than a byte
 SPARE = 3  # slots of the pools, the null block among them, and rows of the outputs that no sequence uses
 
 
-def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Tensor]:
+def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> Arguments:
     dim = (2 * H + HV) * HEAD
     tensors = {
         "qkvz": activations(rows, dim + HV * HEAD, variant=variant, spread=0.3),
@@ -32,7 +32,9 @@ def _layer(rows: int, slots: int, H: int, HV: int, variant: str) -> dict[str, Te
     if variant == "strided":
         for name, pad in (("qkvz", 64), ("conv_state", 192), ("ba", 16), ("ssm_state", 320)):
             tensors[name] = padded_rows(tensors[name], pad)
-    return tensors
+    outputs = {name: poison(rows, HV, HEAD) for name in ("output", "z_out")}
+    scale = 0.1 if variant == "outliers" else HEAD**-0.5
+    return {**tensors, **outputs, "H": H, "HV": HV, "K": HEAD, "V": HEAD, "scale": scale}
 
 
 def _slots(count: int, pool: int, variant: str) -> Tensor:
@@ -46,28 +48,13 @@ def _slots(count: int, pool: int, variant: str) -> Tensor:
 
 
 def gdn_conv_fused(N: int, H: int, HV: int, variant: str = "") -> Arguments:
-    rows = N + 2 * (variant == "more rows")
+    rows = N + 2 * (variant == "more-rows")
     pool = FAR if variant == "far" else rows + SPARE
-    layer = _layer(rows, pool, H, HV, variant)
     return {
-        "qkvz": layer["qkvz"],
-        "conv_state": layer["conv_state"],
-        "conv_weight": layer["conv_weight"],
-        "conv_bias": layer["conv_bias"],
-        "conv_state_indices": _slots(rows, pool, "negative" if variant == "no history" else variant),
-        "A_log": layer["A_log"],
-        "dt_bias": layer["dt_bias"],
-        "ba": layer["ba"],
-        "ssm_state": layer["ssm_state"],
+        **_layer(rows, pool, H, HV, variant),
+        "conv_state_indices": _slots(rows, pool, "negative" if variant == "no-history" else variant),
         "ssm_state_indices": _slots(rows, pool, variant),
-        "output": poison(rows, HV, HEAD),
-        "z_out": poison(rows, HV, HEAD),
         "N": N,
-        "H": H,
-        "HV": HV,
-        "K": HEAD,
-        "V": HEAD,
-        "scale": 0.1 if variant == "outliers" else HEAD**-0.5,
     }
 
 
@@ -79,72 +66,37 @@ def gdn_conv_fused_seq_spec(D: int, P: int, H: int, HV: int, variant: str = "") 
     accepted = torch.randint(0, P + 1, (D,), dtype=torch.int32)
     if variant == "negative":  # every second sequence has no slots at all
         slots[::2] = -1
-    elif variant == "null block":  # the last token has none
+    elif variant == "null-block":  # the last token has none
         slots[:, -1] = 0
         accepted = accepted.clamp(max=P - 1)
-    elif variant == "null start":  # the first sequence has none at all, the second starts from the first there is
+    elif variant == "null-start":  # the first sequence has none at all, the second starts from the first there is
         slots[0], slots[1], accepted = 0, torch.arange(1, P + 1), torch.ones(D, dtype=torch.int32)
     return {
-        "qkvz": layer["qkvz"],
-        "conv_state": layer["conv_state"],
-        "conv_weight": layer["conv_weight"],
-        "conv_bias": layer["conv_bias"],
+        **layer,
         "spec_state_indices": slots,
-        "A_log": layer["A_log"],
-        "dt_bias": layer["dt_bias"],
-        "ba": layer["ba"],
-        "ssm_state": layer["ssm_state"],
-        "output": poison(rows, HV, HEAD),
-        "z_out": poison(rows, HV, HEAD),
         "token_indx": torch.randperm(rows)[: D * P].int(),
         "num_accepted_tokens": accepted,
         "num_spec_decodes": D,
         "num_spec_tokens": P,
-        "H": H,
-        "HV": HV,
-        "K": HEAD,
-        "V": HEAD,
-        "scale": 0.1 if variant == "outliers" else HEAD**-0.5,
     }
 
 
 # Sequences, key heads, value heads. The third has more heads than the original's kernel for interleaved rows can take;
 # the last two are those of a tensor-parallel part of a model: more groups than 32, and threads without a head.
-ONE_TOKEN = (
-    (4, 4, 8),
-    (1, 2, 4),
-    (3, 4, 20),
-    (2, 3, 9),
-    (5, 4, 8, "strided"),
-    (4, 2, 4, "negative"),
-    (9, 1, 1),
-    (3, 2, 4, "no history"),
-    (5, 4, 8),
-    (3, 4, 12),
-    (2, 2, 4, "faint"),
-    (3, 1, 2, "more rows"),
-    (128, 1, 1),
-    (3, 1, 2, "outliers"),
-    (3, 1, 1, "far"),
+ONE_TOKEN = sizes(
+    "4x4x8 1x2x4 3x4x20 2x3x9 5x4x8xstrided 4x2x4xnegative 9x1x1 3x2x4xno-history 5x4x8 3x4x12 "
+    "2x2x4xfaint 3x1x2xmore-rows 128x1x1 3x1x2xoutliers 3x1x1xfar"
 )
 
 SIZES: Choices = {
     "esimd_gdn_conv_fused": (gdn_conv_fused, ONE_TOKEN),
-    "esimd_gdn_conv_fused_seq": (gdn_conv_fused, (*ONE_TOKEN, (2, 16, 48))),
+    "esimd_gdn_conv_fused_seq": (gdn_conv_fused, (*ONE_TOKEN, *sizes("2x16x48"))),
     # Sequences, tokens of each, key heads, value heads.
     "esimd_gdn_conv_fused_seq_spec": (
         gdn_conv_fused_seq_spec,
-        (
-            (2, 3, 8, 16),
-            (1, 1, 8, 24),
-            (3, 2, 8, 16, "strided"),
-            (2, 3, 8, 16, "negative"),
-            (2, 2, 2, 6),
-            (2, 3, 8, 16, "null block"),
-            (1, 2, 8, 16, "faint"),
-            (2, 2, 2, 4, "null start"),
-            (1, 2, 8, 16, "outliers"),
-            (2, 2, 1, 1, "far"),
+        sizes(
+            "2x3x8x16 1x1x8x24 3x2x8x16xstrided 2x3x8x16xnegative 2x2x2x6 2x3x8x16xnull-block 1x2x8x16xfaint "
+            "2x2x2x4xnull-start 1x2x8x16xoutliers 2x2x1x1xfar"
         ),
     ),
 }

@@ -1,9 +1,23 @@
 """Samples of the mixture of experts: uneven experts, experts without tokens, ties, rows that nobody owns."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from .build import Arguments, Choices, activations, block_scales, fp8_matrix, normal, poison, poison_int, tokens
+from .build import (
+    BLOCKS,
+    Arguments,
+    Choices,
+    activations,
+    block_scales,
+    fp8_matrix,
+    normal,
+    poison,
+    poison_int,
+    sizes,
+    tokens,
+)
 
 
 def logits(T: int, E: int, variant: str) -> Tensor:
@@ -20,11 +34,11 @@ def logits(T: int, E: int, variant: str) -> Tensor:
 
 
 def moe_topk(T: int, variant: str = "") -> Arguments:
-    return {name: value for name, value in topk_v2(T, 128, 8, variant).items() if name not in ("num_experts", "topk")}
+    return topk_v2(T, 128, 8, variant)
 
 
 def topk_v2(T: int, num_experts: int, topk: int, variant: str = "") -> Arguments:
-    rows = T + (variant == "more rows")
+    rows = T + (variant == "more-rows")
     return {
         "router_logits": logits(rows, num_experts, variant),
         "top_values": poison(rows, topk),
@@ -36,15 +50,15 @@ def topk_v2(T: int, num_experts: int, topk: int, variant: str = "") -> Arguments
 
 
 def routing(T: int, topk: int, E: int, variant: str = "") -> Tensor:
-    """[T, topk] int32 experts, distinct in a row; "one expert" sends the first choice of every token to expert 1."""
+    """[T, topk] int32 experts, distinct in a row; "one-expert" sends the first choice of every token to expert 1."""
     chosen = torch.rand(T, E).topk(topk, -1).indices
-    if variant == "one expert":
+    if variant == "one-expert":
         chosen = (torch.arange(topk) + 1).repeat(T, 1)
     return chosen.int()
 
 
 def moe_scatter(T: int, topk: int, E: int, K: int, variant: str = "") -> Arguments:
-    rows = T * topk + (variant == "more rows")
+    rows = T * topk + (variant == "more-rows")
     ids = torch.argsort(routing(T, topk, E).flatten(), stable=True).int()
     if variant == "outliers":
         ids[-1] = ids[0]  # one twice
@@ -66,7 +80,7 @@ def router_weights(*shape: int, variant: str = "") -> Tensor:
 
 
 def moe_scatter_fused(T: int, topk: int, E: int, K: int, variant: str = "") -> Arguments:
-    rows = T + 2 * (variant == "more rows")
+    rows = T + 2 * (variant == "more-rows")
     return {
         "hidden_states": activations(rows, K, variant=variant),
         "top_values": router_weights(rows, topk, variant=variant),
@@ -95,7 +109,7 @@ def moe_gather(T: int, topk: int, K: int, variant: str = "") -> Arguments:
         "moe_output": moe_output,
         "topk_ids": ids,
         "scattered_weights": weights,
-        "final_hidden": poison(T + (variant == "more rows"), K),
+        "final_hidden": poison(T + (variant == "more-rows"), K),
         "K": K,
         "topk": topk,
         "T": T,
@@ -103,7 +117,7 @@ def moe_gather(T: int, topk: int, K: int, variant: str = "") -> Arguments:
 
 
 def moe_act(total_rows: int, N_half: int, variant: str = "") -> Arguments:
-    rows = total_rows + (variant == "more rows")
+    rows = total_rows + (variant == "more-rows")
     N_gate_up = 2 * N_half + (64 if variant == "wide" else 0)
     return {
         "input": activations(rows, N_gate_up, variant=variant, spread=5.0),
@@ -123,13 +137,15 @@ def intervals(E: int, T: int, variant: str) -> tuple[Tensor, int]:
     return starts.int(), T + before + (3 if variant == "uncovered" else 0)
 
 
-def _moe_gemm_fp8(E: int, N: int, K: int, T: int, variant: str, scale: Tensor) -> Arguments:
+def moe_gemm_fp8(E: int, N: int, K: int, T: int, variant: str = "", *, scales: tuple[int, ...] = ()) -> Arguments:
+    scales = scales or (E, N)
+    scale = torch.ones(scales) if variant.endswith("-codes") else torch.rand(scales) * 0.02 + 0.01
     expert_idx, rows = intervals(E, T, variant)
     bits = fp8_matrix(E * N, K, "e5m2-codes" if variant.endswith("-codes") else "e5m2").view(E, N, K)
     return {
         "input": tokens(rows, K, variant),
         # The bits are E5M2 whatever the dtype says.
-        "weight": bits.view(torch.float8_e4m3fn) if variant == "e4m3 by name" else bits,
+        "weight": bits.view(torch.float8_e4m3fn) if variant == "e4m3-by-name" else bits,
         "scale": scale,
         "output": poison(rows, N),
         "expert_idx": expert_idx,
@@ -140,14 +156,8 @@ def _moe_gemm_fp8(E: int, N: int, K: int, T: int, variant: str, scale: Tensor) -
     }
 
 
-def moe_gemm_fp8(E: int, N: int, K: int, T: int, variant: str = "") -> Arguments:
-    scale = torch.ones(E, N) if variant.endswith("-codes") else torch.rand(E, N) * 0.02 + 0.01
-    return _moe_gemm_fp8(E, N, K, T, variant, scale)
-
-
-def moe_gemm_fp8_pert(E: int, N: int, K: int, T: int, variant: str = "") -> Arguments:
-    scale = torch.ones(E) if variant.endswith("-codes") else torch.rand(E) * 0.02 + 0.01
-    return _moe_gemm_fp8(E, N, K, T, variant, scale)
+def moe_gemm_fp8_pert(E: int, *sizes: Any) -> Arguments:
+    return moe_gemm_fp8(E, *sizes, scales=(E,))
 
 
 def moe_gemm_fp8_blockscale(E: int, N: int, K: int, T: int, variant: str = "e4m3") -> Arguments:
@@ -162,92 +172,47 @@ def moe_gemm_fp8_blockscale(E: int, N: int, K: int, T: int, variant: str = "e4m3
         "N": N,
         "K": K,
         "num_experts": E,
-        "block_n": 128,
-        "block_k": 128,
+        **BLOCKS,
     }
 
 
 # Experts, N, K, tokens.
-GROUPED = (
-    (8, 64, 256, 24),
-    (1, 1, 64, 1),
-    (3, 65, 144, 40, "uncovered"),
-    (16, 33, 512, 5, "e4m3 by name"),
-    (2, 17, 128, 300),
-    (2, 33, 4608, 9, "tiny"),
-    (300, 4, 64, 40),
-    (2, 1040, 2560, 6, "outliers"),
+GROUPED = sizes(
+    "8x64x256x24 1x1x64x1 3x65x144x40xuncovered 16x33x512x5xe4m3-by-name 2x17x128x300 "
+    "2x33x4608x9xtiny 300x4x64x40 2x1040x2560x6xoutliers"
 )
-ACTIVATIONS = ((8, 512), (1, 64), (3, 192, "wide"), (5, 320, "more rows"), (4, 7), (128, 64), (3, 1088, "outliers"))
+ACTIVATIONS = sizes("8x512 1x64 3x192xwide 5x320xmore-rows 4x7 128x64 3x1088xoutliers")
 
 SIZES: Choices = {
-    "esimd_moe_topk": (moe_topk, ((4,), (1,), (67,), (5, "ties"), (3, "more rows"), (128, "spread"))),
+    "esimd_moe_topk": (moe_topk, sizes("4 1 67 5xties 3xmore-rows 128xspread")),
     "topk_v2": (
         topk_v2,
-        (
-            (4, 128, 8),
-            (1, 256, 10),
-            (33, 512, 10),
-            (5, 256, 8, "ties"),
-            (3, 512, 8, "more rows"),
-            (2, 128, 10, "ties"),
-            (128, 256, 8, "spread"),
-        ),
+        sizes("4x128x8 1x256x10 33x512x10 5x256x8xties 3x512x8xmore-rows 2x128x10xties 128x256x8xspread"),
     ),
     "esimd_moe_scatter": (
         moe_scatter,
-        (
-            (4, 8, 32, 256),
-            (1, 1, 8, 128),
-            (33, 2, 16, 384),
-            (3, 2, 8, 128, "more rows"),
-            (5, 3, 8, 100),
-            (140, 2, 8, 128),
-            (3, 2, 8, 4224, "outliers"),
-        ),
+        sizes("4x8x32x256 1x1x8x128 33x2x16x384 3x2x8x128xmore-rows 5x3x8x100 140x2x8x128 3x2x8x4224xoutliers"),
     ),
     "esimd_moe_scatter_fused": (
         moe_scatter_fused,
-        (
-            (4, 8, 128, 256),
-            (1, 1, 32, 128),
-            (70, 4, 64, 384),
-            (33, 2, 32, 128, "one expert"),
-            (6, 2, 32, 128, "more rows"),
-            (5, 3, 9, 100),
-            (128, 2, 32, 128),
-            (4, 10, 512, 4224, "outliers"),
-            (300, 2, 32, 128, "one expert"),
+        sizes(
+            "4x8x128x256 1x1x32x128 70x4x64x384 33x2x32x128xone-expert 6x2x32x128xmore-rows 5x3x9x100 "
+            "128x2x32x128 4x10x512x4224xoutliers 300x2x32x128xone-expert"
         ),
     ),
     "esimd_moe_gather": (
         moe_gather,
-        (
-            (4, 8, 256),
-            (1, 1, 128),
-            (33, 10, 384),
-            (3, 2, 128, "more rows"),
-            (5, 3, 100),
-            (128, 8, 128),
-            (40, 3, 4224, "outliers"),
-        ),
+        sizes("4x8x256 1x1x128 33x10x384 3x2x128xmore-rows 5x3x100 128x8x128 40x3x4224xoutliers"),
     ),
     "esimd_moe_silu_mul": (moe_act, ACTIVATIONS),
     "esimd_moe_gelu_tanh_mul": (moe_act, ACTIVATIONS),
-    "esimd_moe_gemm_fp8": (moe_gemm_fp8, (*GROUPED, (1, 256, 256, 3, "e5m2-codes"))),
-    "esimd_moe_gemm_fp8_pert": (moe_gemm_fp8_pert, (*GROUPED, (1, 256, 256, 3, "e5m2-codes"))),
+    "esimd_moe_gemm_fp8": (moe_gemm_fp8, (*GROUPED, *sizes("1x256x256x3xe5m2-codes"))),
+    "esimd_moe_gemm_fp8_pert": (moe_gemm_fp8_pert, (*GROUPED, *sizes("1x256x256x3xe5m2-codes"))),
     "esimd_moe_gemm_fp8_blockscale": (
         moe_gemm_fp8_blockscale,
-        (
-            (8, 64, 256, 24),
-            (1, 1, 128, 1),
-            (3, 130, 384, 40, "uncovered"),
-            (4, 65, 256, 300, "uint8"),
-            (2, 33, 4608, 9, "tiny"),
-            (1, 256, 128, 3, "e4m3-codes"),
-            (1, 256, 128, 130, "e4m3-codes"),
-            (300, 4, 128, 40),
-            (2, 1040, 2560, 6, "outliers"),
+        sizes(
+            "8x64x256x24 1x1x128x1 3x130x384x40xuncovered 4x65x256x300xuint8 2x33x4608x9xtiny "
+            "1x256x128x3xe4m3-codes 1x256x128x130xe4m3-codes 300x4x128x40 2x1040x2560x6xoutliers"
         ),
     ),
 }

@@ -2,11 +2,11 @@
 
 from torch import Tensor
 
-from .build import Arguments, Choices, activations, epsilon, norm_weight, normal, poison
+from .build import Arguments, Choices, activations, epsilon, norm_weight, normal, poison, sizes
 
 # One row and many; K of one element, odd, under and over a work-group, and as in real models.
-ROWS = ((1, 64), (1, 1), (3, 7), (1, 2816), (5, 255), (2, 257), (7, 4100), (300, 128))
-VALUES = ((1, 512, "faint"), (1, 512, "faint-other"), (1, 4608, "outliers"))
+ROWS = sizes("1x64 1x1 3x7 1x2816 5x255 2x257 7x4100 300x128")
+VALUES = sizes("1x512xfaint 1x512xfaint-other 1x4608xoutliers")
 
 
 def rms_norm(T: int, K: int, variant: str = "") -> Arguments:
@@ -84,29 +84,20 @@ def accum_norm_add_norm(top_k: int, K: int, variant: str = "") -> Arguments:
 
 
 SIZES: Choices = {
-    "esimd_rms_norm": (rms_norm, (*ROWS, (1, 1024, "zeros"), *VALUES)),
-    "esimd_fused_add_rms_norm": (fused_add_rms_norm, (*ROWS, (1, 1024, "zeros"), *VALUES)),
+    "esimd_rms_norm": (rms_norm, (*ROWS, *sizes("1x1024xzeros"), *VALUES)),
+    "esimd_fused_add_rms_norm": (fused_add_rms_norm, (*ROWS, *sizes("1x1024xzeros"), *VALUES)),
     "esimd_fused_scaled_add_rms_norm": (fused_scaled_add_rms_norm, (*ROWS, *VALUES)),
     "esimd_fused_add_rms_norm_batched": (
         fused_add_rms_norm,
-        ((4, 512), *ROWS, (16, 2560), *VALUES, (101, 1536, "outliers")),
+        (*sizes("4x512"), *ROWS, *sizes("16x2560"), *VALUES, *sizes("101x1536xoutliers")),
     ),
     "esimd_rms_norm_gated": (
         rms_norm_gated,
-        ((8, 128), *ROWS, (2, 128, "faint"), (2, 128, "faint-other"), (101, 128, "outliers")),
+        (*sizes("8x128"), *ROWS, *sizes("2x128xfaint 2x128xfaint-other 101x128xoutliers")),
     ),
     "esimd_norm_add_norm": (norm_add_norm, (*ROWS, *VALUES)),
     "esimd_accum_norm_add_norm": (
         accum_norm_add_norm,
-        (
-            (8, 2816),
-            (1, 64),
-            (2, 1),
-            (3, 257),
-            (10, 4100),
-            (4, 512, "faint"),
-            (4, 512, "faint-other"),
-            (3, 4608, "outliers"),
-        ),
+        sizes("8x2816 1x64 2x1 3x257 10x4100 4x512xfaint 4x512xfaint-other 3x4608xoutliers"),
     ),
 }

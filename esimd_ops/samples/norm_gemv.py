@@ -14,21 +14,28 @@ from .build import (
     norm_weight,
     one_scale,
     poison,
+    sizes,
 )
 
 V = 128  # elements of a head
 
 
-def resadd_norm_gemv_fp8_pert(N: int, K: int, variant: str = "e4m3") -> Arguments:
+def added(K: int, variant: str) -> Arguments:
     return {
         "hidden_states": activations(1, K, variant=variant),
         "residual": activations(1, K, variant=variant),
         "norm_weight": norm_weight(K, variant),
+        "eps": epsilon(variant),
+    }
+
+
+def resadd_norm_gemv_fp8_pert(N: int, K: int, variant: str = "e4m3") -> Arguments:
+    return {
+        **added(K, variant),
         "gemv_weight": fp8_matrix(N, K, variant),
         "gemv_scale": one_scale(variant),
         "output": poison(1, N),
         "normed_out": poison(1, K),
-        "eps": epsilon(variant),
     }
 
 
@@ -39,25 +46,18 @@ def resadd_norm_gemv_int4_pert(N: int, K: int, variant: str = "e4m3") -> Argumen
 
 
 def resadd_norm_gemv2_fp8_pert(N0: int, N1: int, K: int, variant: str = "e4m3") -> Arguments:
-    arguments: Arguments = {
-        "hidden_states": activations(1, K, variant=variant),
-        "residual": activations(1, K, variant=variant),
-        "norm_weight": norm_weight(K, variant),
-    }
+    arguments = added(K, variant)
     for i, N in enumerate((N0, N1)):
         arguments |= {f"w{i}": fp8_matrix(N, K, variant), f"s{i}": one_scale(variant, i + 1), f"o{i}": poison(1, N)}
-    return {**arguments, "eps": epsilon(variant)}
+    return arguments
 
 
 def scaled_resadd_norm_gemv_fp8_pert(N: int, K: int, variant: str = "e4m3") -> Arguments:
     return {
-        "hidden_states": activations(1, K, variant=variant),
-        "residual": activations(1, K, variant=variant),
-        "norm_weight": norm_weight(K, variant),
+        **added(K, variant),
         "qkv_weight": fp8_matrix(N, K, variant),
         "qkv_scale": one_scale(variant),
         "qkv_out": poison(1, N),
-        "eps": epsilon(variant),
         "scalar": 1.37 if variant == "faint-other" else 0.82,
     }
 
@@ -106,43 +106,30 @@ def norm_gemv_norm_fp16(N: int, K: int, variant: str = "") -> Arguments:
 
 # N far past the number of groups that run at once: a late group must not see what an early one stored. K up to the
 # hidden size of a dense model.
-VALUES = ((40, 512, "faint"), (40, 512, "faint-other"), (1040, 2560, "outliers"))
-RESADD = (
-    (256, 2048), (1, 512), (3, 7), (65, 640, "e5m2"), (16411, 512), (63, 4099), (2048, 2048), (24, 5120),
-    (3, 256, "uint8"), *VALUES,
-)  # fmt: skip
-HEADS = (
-    (256, 16), (1, 1), (65, 5), (600, 8), (33, 4, "zeros"),
-    (33, 2, "faint"), (33, 2, "faint-other"), (1040, 20, "outliers"),
-)  # fmt: skip
+VALUES = sizes("40x512xfaint 40x512xfaint-other 1040x2560xoutliers")
+RESADD = (*sizes("256x2048 1x512 3x7 65x640xe5m2 16411x512 63x4099 2048x2048 24x5120 3x256xuint8"), *VALUES)
+HEADS = sizes("256x16 1x1 65x5 600x8 33x4xzeros 33x2xfaint 33x2xfaint-other 1040x20xoutliers")
 
 SIZES: Choices = {
     "esimd_resadd_norm_gemv_fp8_pert": (resadd_norm_gemv_fp8_pert, RESADD),
     "esimd_resadd_norm_gemv2_fp8_pert": (
         resadd_norm_gemv2_fp8_pert,
-        (
-            (256, 64, 1024),
-            (1, 1, 512),
-            (3, 5, 7),
-            (65, 62, 640, "e5m2"),
-            (2048, 600, 512),
-            (5, 2, 512, "uint8"),
-            (40, 9, 512, "faint"),
-            (40, 9, 512, "faint-other"),
-            (1040, 1056, 4608, "outliers"),
+        sizes(
+            "256x64x1024 1x1x512 3x5x7 65x62x640xe5m2 2048x600x512 5x2x512xuint8 40x9x512xfaint "
+            "40x9x512xfaint-other 1040x1056x4608xoutliers"
         ),
     ),
     "esimd_resadd_norm_gemv_int4_pert": (
         resadd_norm_gemv_int4_pert,
-        ((256, 2048), (1, 128), (65, 640), (16411, 512), (600, 2816), (520, 5120), *VALUES),
+        (*sizes("256x2048 1x128 65x640 16411x512 600x2816 520x5120"), *VALUES),
     ),
     "esimd_scaled_resadd_norm_gemv_fp8_pert": (scaled_resadd_norm_gemv_fp8_pert, RESADD),
-    "esimd_norm_gemv_fp8_pert": (norm_gemv_fp8_pert, (*HEADS, (63, 8, "e5m2"), (3, 2, "uint8"))),
+    "esimd_norm_gemv_fp8_pert": (norm_gemv_fp8_pert, (*HEADS, *sizes("63x8xe5m2 3x2xuint8"))),
     "esimd_norm_gemv_int4_pert": (norm_gemv_int4_pert, HEADS),
-    "esimd_norm_gemv_fp8_blockscale": (norm_gemv_fp8_blockscale, (*HEADS, (257, 3))),
+    "esimd_norm_gemv_fp8_blockscale": (norm_gemv_fp8_blockscale, (*HEADS, *sizes("257x3"))),
     # N around what one sub-group and one work-group take; K with and without a tail, over the size of a chunk.
     "esimd_norm_gemv_norm_fp16": (
         norm_gemv_norm_fp16,
-        ((128, 2816), (1, 64), (3, 1), (5, 7), (65, 257), (63, 4099), (8, 8192), (8, 8200), *VALUES),
+        (*sizes("128x2816 1x64 3x1 5x7 65x257 63x4099 8x8192 8x8200"), *VALUES),
     ),
 }

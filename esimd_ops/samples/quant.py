@@ -2,7 +2,7 @@
 
 import torch
 
-from .build import Arguments, Choices, activations, poison, poison_int
+from .build import Arguments, Choices, activations, poison, poison_int, sizes
 
 
 def q4_0_quantize(T: int, K: int, variant: str = "") -> Arguments:
@@ -18,15 +18,6 @@ def q4_0_quantize(T: int, K: int, variant: str = "") -> Arguments:
 SIZES: Choices = {
     "q4_0_quantize": (
         q4_0_quantize,
-        (
-            (16, 1024),
-            (1, 128),
-            (65, 384),
-            (3, 256, "zeros"),
-            (5, 512, "bf16"),
-            (300, 128),
-            (2, 8320, "outliers"),
-            (2, 256, "tiny"),
-        ),
+        sizes("16x1024 1x128 65x384 3x256xzeros 5x512xbf16 300x128 2x8320xoutliers 2x256xtiny"),
     ),
 }

@@ -1,8 +1,10 @@
 """Samples of the operators that split a fused projection into heads."""
 
+from typing import Any
+
 import torch
 
-from .build import Arguments, Choices, activations, norm_weight, poison
+from .build import Arguments, Choices, activations, norm_weight, poison, sizes
 
 HEAD = 256
 POSITIONS = 4096
@@ -44,28 +46,15 @@ def qkv_split_norm_rope(
     }
 
 
-def qkv_split_norm_rope_v(
-    T: int, q_heads: int, kv_heads: int, gate: int, rotary_dim: int, variant: str = ""
-) -> Arguments:
-    arguments = {}
-    for name, value in qkv_split_norm_rope(T, q_heads, kv_heads, gate, rotary_dim, variant).items():
-        arguments[name] = value
-        if name == "norm_wk":
-            arguments["norm_wv"] = rope_weight(variant)
-    return arguments
+def qkv_split_norm_rope_v(*sizes: Any) -> Arguments:
+    made = qkv_split_norm_rope(*sizes)
+    return {**made, "norm_wv": rope_weight(sizes[-1] if isinstance(sizes[-1], str) else "")}
 
 
 # Tokens, q heads, kv heads, gate, rotary_dim.
-HEADS = (
-    (4, 8, 4, 1, 256),
-    (5, 3, 2, 0, 256),
-    (1, 1, 1, 0, 64),
-    (3, 4, 2, 1, 64),
-    (33, 2, 1, 1, 256),
-    (2, 3, 1, 0, 128),
-    (2, 2, 1, 1, 64, "faint"),
-    (128, 1, 1, 0, 64),
-    (101, 5, 5, 1, 64, "outliers"),
+HEADS = sizes(
+    "4x8x4x1x256 5x3x2x0x256 1x1x1x0x64 3x4x2x1x64 33x2x1x1x256 2x3x1x0x128 2x2x1x1x64xfaint "
+    "128x1x1x0x64 101x5x5x1x64xoutliers"
 )
 
 SIZES: Choices = {

@@ -109,11 +109,10 @@ class OfTable(Subject):
         label = label.strip()
         if label in self._sizes:
             return self._sizes[label]
-        parts = label.split("x")
-        numbers = tuple(int(part) for part in parts if part.isdigit())
-        if len(numbers) != len(parts) or len(numbers) != sum(isinstance(n, int) for n in self._operator.samples[0]):
+        sizes = samples.read(label)
+        if list(map(type, sizes)) != [int] * sum(isinstance(n, int) for n in self._operator.samples[0]):
             raise ToolError(f"--shapes: expected sizes such as {next(iter(self._sizes))}, found '{label}'", self.name)
-        return numbers
+        return sizes
 
     def make(self, label: str) -> samples.Arguments:
         return samples.make(self.name, self._sizes[label]).arguments

@@ -15,7 +15,24 @@ from .help import Command, examples
 if TYPE_CHECKING:
     from esimd_soak.plan import Plan
 
-FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+def _seed(text: str) -> int | str:
+    try:
+        return text if text == "none" else int(text)
+    except ValueError:
+        raise click.UsageError(f"--seed: expected a whole number or none, found {text}") from None
+
+
+def _goodput(text: str) -> dict[str, float]:
+    """`ttft:500,tpot:50` -> the keys of the plan's table."""
+    found = {}
+    for part in text.split(","):
+        name, _, value = part.partition(":")
+        try:
+            found[f"{name.strip()}_ms"] = float(value)
+        except ValueError:
+            raise click.UsageError(f"--goodput: expected such as ttft:500,tpot:50 (ms), found {part}") from None
+    return found
 
 
 @click.command(cls=Command, epilog=examples(
@@ -32,9 +49,17 @@ FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), d
 @click.option("--batches", type=click.IntRange(1), help="So many back-to-back batches at each server.")
 @click.option("--max-tokens", type=click.IntRange(1))
 @click.option("--warmup", type=click.IntRange(0), help="Generations a server that count in no rate.")
-@click.option("--seed", help="Of prompts and requests; none: requests carry no seed, as production's do.")
 @click.option(
-    "--goodput", metavar="NAME:MS,...", help="Limits of a request served well: ttft:500,tpot:50,latency:9000."
+    "--seed",
+    type=_seed,
+    metavar="N|none",
+    help="Of prompts and requests; none: requests carry no seed, as production's do.",
+)
+@click.option(
+    "--goodput",
+    type=_goodput,
+    metavar="NAME:MS,...",
+    help="Limits of a request served well: ttft:500,tpot:50,latency:9000.",
 )
 @click.option("--seconds", type=float, help="Stop after this long.")
 @click.option("--generations", type=click.IntRange(1), help="Stop after so many at each server.")
@@ -73,44 +98,17 @@ def run(plan: str | None, output: Path, registration: Path | None, **given: Any)
 def _plan(path: str | None, given: dict[str, Any]) -> Plan:
     from esimd_soak import plan as planning
 
-    names = ("concurrency", "batches", "max_tokens", "warmup", "rate", "arrivals", "ramp")
-    changes = {key: given[key] for key in names if given[key] is not None}
-    if given["url"]:
-        api = {"api": given["api"]} if given["api"] else {}
-        changes["server"] = [{"url": url, **api} for url in given["url"]]
-    if given["logprobs"]:
-        changes["logprobs"] = True
-    if given["seed"] is not None:
-        changes["seed"] = _seed(given["seed"])
-    if given["goodput"]:
-        changes["goodput"] = _goodput(given["goodput"])
-    stop = {key: given[key] for key in ("seconds", "generations", "collapses") if given[key] is not None}
-    if stop:
+    changes = {key: value for key, value in given.items() if value not in (None, ()) and value is not False}
+    urls, api = changes.pop("url", ()), {"api": changes.pop("api")} if "api" in changes else {}
+    if urls:
+        changes["server"] = [{"url": url, **api} for url in urls]
+    if stop := {key: changes.pop(key) for key in ("seconds", "generations", "collapses") if key in changes}:
         changes["stop"] = stop
     if path:
         return planning.load(path, **changes)
-    if not given["url"]:
+    if not urls:
         raise click.UsageError("expected a plan, or --url of a server")
     return planning.make(changes, "the command line")
-
-
-def _seed(text: str) -> int | str:
-    try:
-        return text if text == "none" else int(text)
-    except ValueError:
-        raise click.UsageError(f"--seed: expected a whole number or none, found {text}") from None
-
-
-def _goodput(text: str) -> dict[str, float]:
-    """`ttft:500,tpot:50` -> the keys of the plan's table."""
-    found = {}
-    for part in text.split(","):
-        name, _, value = part.partition(":")
-        try:
-            found[f"{name.strip()}_ms"] = float(value)
-        except ValueError:
-            raise click.UsageError(f"--goodput: expected such as ttft:500,tpot:50 (ms), found {part}") from None
-    return found
 
 
 def _registered(path: Path | None, plan: Plan, output: Path) -> tuple[Plan, dict[str, Any] | None]:
@@ -221,7 +219,7 @@ def guard(plan: str | None, show: str | None) -> int:
         raise click.UsageError("expected a plan with a [guard] table, or --show")
     made, rules = guarding.load(plan)
     click.echo(f"guarding {', '.join(s.name for s in made.server)}; metrics on http://{rules.listen}/metrics", err=True)
-    asyncio.run(guarding.Guard(made, rules).go())
+    asyncio.run(guarding.CardGuard(made, rules).go())
     return 0
 
 

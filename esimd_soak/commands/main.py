@@ -23,7 +23,7 @@ from .help import SETTINGS, Group, examples, width
 if TYPE_CHECKING:
     from esimd_soak.judge.analysis import Analysis
     from esimd_soak.judge.compare import Arm
-    from esimd_soak.store.table import Table
+    from esimd_soak.store.table import RunTable
 
 RUNS = click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -50,14 +50,14 @@ def report(runs: tuple[Path, ...], kinds: str, page: Path | None, form: str) -> 
     from esimd_soak.show import html, text
     from esimd_soak.store import folder, table
 
-    found = _analysis(runs, kinds)
+    _, found = _read(runs, kinds)
     if page:
         title = f"Soak: {', '.join(str(run['name']) for run in found.runs)}"
         folder.write_whole(page, html.page(found, table.examples(runs), title).encode())
         click.echo(f"wrote {page}", err=True)
     if form == "json":
         findings = [{"code": f.code, "run": f.where, "server": f.server, "message": f.message} for f in found.findings]
-        _json({"version": 2, "exit_code": found.exit_code, "findings": findings, **_fields(found)})
+        _json({"version": 2, "exit_code": found.exit_code, "findings": findings}, found)
     else:
         for line in text.report(found):
             click.echo(line)
@@ -102,8 +102,8 @@ def power(rate: float, ratio: float, alpha: float, chance: float, generations: i
 ))  # fmt: skip
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--hypothesis", required=True, help="What is expected, in words.")
-@click.option("-a", "arm_a", required=True, help="The first arm: the `name` in its plan.")
-@click.option("-b", "arm_b", required=True, help="The second arm.")
+@click.option("-a", "a", required=True, help="The first arm: the `name` in its plan.")
+@click.option("-b", "b", required=True, help="The second arm.")
 @click.option("--size", type=click.IntRange(1), required=True, help="Generations an arm.")
 @click.option("--stop", required=True, help="The stopping rule, in words.")
 @click.option("--alpha", type=float, default=0.05, show_default=True)
@@ -122,31 +122,20 @@ def power(rate: float, ratio: float, alpha: float, chance: float, generations: i
     help="How often it may be compared, at equal steps up to the size (alpha spending).",
 )
 @KINDS
-def register(
-    target: Path,
-    hypothesis: str,
-    arm_a: str,
-    arm_b: str,
-    size: int,
-    stop: str,
-    alpha: float,
-    test: Any,
-    looks: int,
-    kinds: str,
-) -> int:
+def register(target: Path, a: str, b: str, alpha: float, kinds: str, **given: Any) -> int:
     """Say what will be compared before measuring it; `run --registration` writes its hash into the run."""
     import msgspec
 
-    from esimd_soak.judge.registration import Registration
+    from esimd_soak.judge.registration import Preregistration
     from esimd_soak.store import folder
 
     if target.exists():
         raise ToolError("this file exists; a registration is never changed", str(target))
-    if arm_a == arm_b:
-        raise ToolError(f"both arms are named {arm_a}; their plans tell them apart by `name`")
+    if a == b:
+        raise ToolError(f"both arms are named {a}; their plans tell them apart by `name`")
     if not 0 < alpha < 1:
         raise ToolError(f"expected alpha between 0 and 1, found {alpha:g}", "--alpha")
-    made = Registration(hypothesis, arm_a, arm_b, size, stop, alpha, test, _kinds(kinds), looks=looks).sealed()
+    made = Preregistration(a=a, b=b, alpha=alpha, kinds=_kinds(kinds), **given).sealed()
     folder.write_whole(target, msgspec.json.format(msgspec.json.encode(made), indent=2))
     click.echo(made.digest)
     return 0
@@ -260,7 +249,7 @@ def dispatch(argv: Sequence[str] | None) -> int:
         raise BrokenPipeError from None
 
 
-def _table(runs: Sequence[Path], kinds: str) -> tuple[Table, Analysis]:
+def _read(runs: Sequence[Path], kinds: str) -> tuple[RunTable, Analysis]:
     from esimd_soak.judge import analysis
     from esimd_soak.store import table
 
@@ -268,14 +257,10 @@ def _table(runs: Sequence[Path], kinds: str) -> tuple[Table, Analysis]:
     return read, analysis.analyse(read, _kinds(kinds))
 
 
-def _analysis(runs: Sequence[Path], kinds: str) -> Analysis:
-    return _table(runs, kinds)[1]
-
-
 def _arm(run: Path, kinds: str, card: str) -> Arm:
     from esimd_soak.judge import analysis, compare
 
-    read, found = _table([run], kinds)
+    read, found = _read([run], kinds)
     return compare.arm(read.metas, found, analysis.sequences(read, found.counted), card)
 
 
@@ -288,16 +273,11 @@ def _kinds(text: str) -> tuple[str, ...]:
     return wanted
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _json(document: dict[str, Any], more: object = None) -> None:
+    """`more`: a value whose fields stand beside."""
     import msgspec
 
-    return dict(msgspec.to_builtins(value))
-
-
-def _json(document: dict[str, Any]) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.encode(document).decode())
+    click.echo(msgspec.json.encode({**document, **(msgspec.to_builtins(more) or {})}).decode())
 
 
 def _bytes(path: Path) -> bytes:

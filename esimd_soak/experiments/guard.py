@@ -22,15 +22,12 @@ from esimd_soak.load.client import now
 from esimd_soak.load.metrics import Metrics
 from esimd_soak.load.prompts import Prompts
 from esimd_soak.model import ToolError
-from esimd_soak.plan import Plan, Server
+from esimd_soak.plan import Natural, Plan, Positive, Server
 from esimd_soak.score import score
 from esimd_soak.store.records import Event, Watched
 
 if TYPE_CHECKING:
     import aiohttp
-
-Natural = Annotated[int, msgspec.Meta(ge=0)]
-Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,7 +87,7 @@ class Judge:
         return True
 
 
-class Guard:
+class CardGuard:
     """Watches the servers of a plan until cancelled."""
 
     def __init__(self, plan: Plan, rules: Rules) -> None:
@@ -130,7 +127,9 @@ class Guard:
 
     async def _server(self, http: aiohttp.ClientSession, server: Server) -> None:
         self.metrics.begin(server)
-        beside = [watch.Watcher(http, server, lambda seen: self._saw(server, seen)).forever(self.plan.watch.seconds)]
+        beside = [
+            watch.ServerWatcher(http, server, lambda seen: self._saw(server, seen)).forever(self.plan.watch.seconds)
+        ]
         if server.name in self.rules.follow:
             beside.append(self._real(http, server, Path(self.rules.follow[server.name])))
         await asyncio.gather(self._canaries(http, server), *beside)
@@ -149,13 +148,13 @@ class Guard:
             name = await client.model(http, server)
             body = protocol.request(self.plan, server, name, self.prompts[number], number)
         except ToolError:
-            self.metrics.error(server, "unreachable")
+            self.metrics.count("errors", server, "unreachable")
             return False
         began = now()
         reply = await client.generate(http, server.url + protocol.path(server), client.headers(server), body)
         found = outcome.judge(reply, self.plan, self.prompts[number])
         if (reply.error and not reply.nan) or not found.judged:
-            self.metrics.error(server, (reply.error or found.unjudged).split(":")[0])
+            self.metrics.count("errors", server, (reply.error or found.unjudged).split(":")[0])
         if not found.judged or (reply.error and not found.kinds):
             return False
         self.metrics.seconds(server, reply.end - began)
@@ -174,12 +173,12 @@ class Guard:
             self._act(server, f"{sum(again)} of {len(again)} canaries collapsed again at once")
 
     def _act(self, server: Server, reason: str) -> None:
-        self.metrics.confirmed(server)
+        self.metrics.count("confirmed", server)
         judge = self.judges[server.name]
         if server.name in self._acting or not judge.act(now()):
-            self.metrics.action(server, "held back")
+            self.metrics.count("actions", server, "held back")
         elif not self.rules.command:
-            self.metrics.action(server, "none set")
+            self.metrics.count("actions", server, "none set")
         else:
             self._acting.add(server.name)
             task = asyncio.create_task(self._command(server, reason))
@@ -192,11 +191,11 @@ class Guard:
         try:
             process = await asyncio.create_subprocess_shell(self.rules.command, env=environment)
             code = await asyncio.wait_for(process.wait(), self.rules.command_timeout)
-            self.metrics.action(server, "done" if code == 0 else "failed")
+            self.metrics.count("actions", server, "done" if code == 0 else "failed")
         except asyncio.TimeoutError:
             process.kill()
             await process.wait()
-            self.metrics.action(server, "timed out")
+            self.metrics.count("actions", server, "timed out")
         finally:
             self._acting.discard(server.name)
 
@@ -211,13 +210,13 @@ class Guard:
                     if self._judge(server, score(text, self.plan.limits).kinds):
                         await self._confirm(http, server)
             except ToolError:
-                self.metrics.error(server, "unreadable")
+                self.metrics.count("errors", server, "unreadable")
 
     def _saw(self, server: Server, seen: Event | Watched) -> None:
         if isinstance(seen, Watched):
             self.metrics.up(server, seen.healthy)
         elif seen.kind == "corrupted":
-            self.metrics.corrupted(server, sum(value or 0.0 for value in seen.values.values()))
+            self.metrics.count("corrupted", server, more=sum(value or 0.0 for value in seen.values.values()))
 
 
 async def follow(path: Path, every: float = 0.2) -> AsyncIterator[tuple[int, bytes]]:

@@ -22,12 +22,13 @@ import msgspec
 
 from esimd_soak import plan
 from esimd_soak.judge import acceptance
-from esimd_soak.judge.acceptance import Counts, Row
+from esimd_soak.judge.acceptance import Counts, MatrixRow
 from esimd_soak.load import client, pages, watch
 from esimd_soak.load.reading import decode
 from esimd_soak.load.run import Run
 from esimd_soak.model import ToolError
 from esimd_soak.store import folder as store
+from esimd_soak.store.records import Measured
 
 CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
@@ -57,14 +58,6 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: tuple[Mode, ...] = MODES
 
 
-class _Times(msgspec.Struct):
-    n: int
-    start: float
-    end: float
-    first: float = 0.0
-    tokens: int = 0
-
-
 def load(path: str) -> Matrix:
     try:
         found = msgspec.convert(plan.document(path), Matrix)
@@ -73,7 +66,7 @@ def load(path: str) -> Matrix:
     return msgspec.structs.replace(found, url=plan.base(found.url)[0])
 
 
-def run(matrix: Matrix, folder: Path, tell: Callable[[str], None]) -> list[Row]:
+def run(matrix: Matrix, folder: Path, tell: Callable[[str], None]) -> list[MatrixRow]:
     """Runs every mode in turn. ToolError when a server does not come up; the modes before are kept in `folder`."""
     rows = []
     for letter, mode in zip("ABCDEFGH", matrix.mode, strict=False):
@@ -130,7 +123,7 @@ def _wait(matrix: Matrix, process: subprocess.Popen[bytes], log: Path) -> None:
     raise ToolError(f"the server did not answer {matrix.url}/health within {matrix.ready_seconds:g} s", str(log))
 
 
-def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> Row:
+def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> MatrixRow:
     if matrix.workload:
         result = place / "bench.json"
         counts = asyncio.run(
@@ -138,14 +131,14 @@ def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> Row:
         )
         bench, _ = decode(result.read_bytes()) if result.exists() else ({}, "")
         bench = bench if isinstance(bench, dict) else {}
-        return Row(
+        return MatrixRow(
             letter, mode.name, _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput")), counts
         )
     made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
     soak = Run(made, place / "run")
     counts = asyncio.run(around(matrix.url, soak.go))
     itl, speed = speeds(place / "run")
-    return Row(letter, mode.name, itl, speed, counts)
+    return MatrixRow(letter, mode.name, itl, speed, counts)
 
 
 def _number(value: object) -> float | None:
@@ -179,8 +172,8 @@ async def _command(command: str, place: Path) -> None:
 def speeds(folder: Path) -> tuple[float | None, float | None]:
     """(mean time between tokens in ms, tokens a second) of a stored run."""
     gaps, tokens, intervals, began, ended = 0.0, 0, 0, float("inf"), 0.0
-    for one in store.read(folder, "generations", _Times):
-        if one.n < 0 or not one.tokens:
+    for one in store.read(folder, "generations", Measured):
+        if one.warm or not one.tokens:
             continue
         tokens += one.tokens
         ended = max(ended, one.end)

@@ -151,30 +151,20 @@ _LOG = re.compile(
 )
 
 
-def of_log(text: str) -> list[Counts]:
-    """One Counts an interval in which something was drafted; how many drafts follows from the positions printed."""
-    found = []
-    for accepted, drafted, rates in _LOG.findall(text):
-        positions = [_rate(rate) for rate in rates.split(",") if rate.strip()]
-        if int(drafted) and not any(map(math.isnan, positions)):
-            drafts = round(int(drafted) / max(1, len(positions)))
-            found.append(Counts(drafts, int(drafted), int(accepted), tuple(rate * drafts for rate in positions)))
-    return found
-
-
 _LLAMA = re.compile(
     r"draft acceptance(?: rate)? = [\d.]+ \(\s*(\d+) accepted /\s*(\d+) generated\)"
     r"(?:[^\n]*?per position = \(([\d., ]*)\))?"
 )
 
 
-def of_llama_log(text: str) -> list[Counts]:
-    """One Counts a request of a llama.cpp log that drafted something; where it tells positions, drafts follow."""
+def of_log(text: str, lines: re.Pattern[str] = _LOG) -> list[Counts]:
+    """One Counts a line in which something was drafted: an interval of vLLM, a request of llama.cpp (`_LLAMA`). How
+    many drafts follows from the positions printed."""
     found = []
-    for accepted, drafted, rates in _LLAMA.findall(text):
+    for accepted, drafted, rates in lines.findall(text):
         positions = [_rate(rate) for rate in rates.split(",") if rate.strip()]
-        drafts = round(int(drafted) / len(positions)) if positions else 0
-        if int(drafted):
+        if int(drafted) and not any(map(math.isnan, positions)):
+            drafts = round(int(drafted) / len(positions)) if positions else 0
             found.append(Counts(drafts, int(drafted), int(accepted), tuple(rate * drafts for rate in positions)))
     return found
 
@@ -194,7 +184,7 @@ def read(text: str, before: str = "") -> list[Counts]:
         if found := of_log(text):
             return found
         raise ToolError("the log has SpecDecoding lines, but nothing was drafted in any interval: nothing measured")
-    if found := of_llama_log(text):
+    if found := of_log(text, _LLAMA):
         return found
     if "Speculative Decoding" in text:
         return [of_console(text)]
@@ -303,7 +293,7 @@ def percent(value: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MatrixRow:
     """A line of the origin table; None where the workload did not measure it."""
 
     run: str
@@ -313,7 +303,7 @@ class Row:
     counts: Counts | None
 
 
-def table(rows: Sequence[Row]) -> list[str]:
+def table(rows: Sequence[MatrixRow]) -> list[str]:
     """The origin report's table, as Markdown."""
     told = [
         "| run | mode | mean ITL | output tok/s | acceptance rate | length | position |",

@@ -16,11 +16,11 @@ from esimd_soak.load.sessions import Sessions
 from esimd_soak.model import Finding, ToolError
 from esimd_soak.score import KINDS
 from esimd_soak.store.records import Event
-from esimd_soak.store.table import Group, Table
+from esimd_soak.store.table import RunTable, ServerGroup
 
 from . import acceptance, registration
 from .acceptance import Counts
-from .part import Part, part, sequence
+from .part import ServerPart, part, sequence
 
 QUIET = ("health", "began", "served")
 """Events that no reader asks for."""
@@ -41,8 +41,8 @@ class Counters:
 @dataclass(frozen=True, slots=True)
 class Analysis:
     runs: list[dict[str, Any]]
-    servers: list[Part]
-    cards: list[Part]
+    servers: list[ServerPart]
+    cards: list[ServerPart]
     counted: tuple[str, ...]
     events: list[tuple[str, Event]]
     troubles: list[str]
@@ -90,13 +90,13 @@ class Analysis:
         return 2 if self.missing else 0
 
 
-def analyse(table: Table, kinds: tuple[str, ...] = ()) -> Analysis:
+def analyse(table: RunTable, kinds: tuple[str, ...] = ()) -> Analysis:
     """`kinds`: what counts as a collapse; by default what the plans say, which must then agree."""
     plans = [tuple(meta.plan.get("count", KINDS)) for meta in table.metas]
     counted = kinds or (plans[0] if len(set(plans)) == 1 else KINDS)
     different = not kinds and len(set(plans)) > 1
     troubles = ["the plans count different kinds as collapses; all are counted"] if different else []
-    cards: dict[tuple[str, str], list[Group]] = {}
+    cards: dict[tuple[str, str], list[ServerGroup]] = {}
     for group in table.groups:
         cards.setdefault((group.run, group.card), []).append(group)
     servers = [_part(table, [group], group.server, counted) for group in table.groups]
@@ -109,13 +109,13 @@ def analyse(table: Table, kinds: tuple[str, ...] = ()) -> Analysis:
         troubles=troubles + _troubles(table),
         missing=_missing(table, servers),
         departed=_departed(table, servers, counted),
-        served=_served(table),
+        served={f"{run} / {e.server}": e.facts for run, e in table.events if e.kind == "served"},
         warm=table.warm,
         counters=_counters(table),
     )
 
 
-def sequences(table: Table, counted: tuple[str, ...]) -> dict[str, Any]:
+def sequences(table: RunTable, counted: tuple[str, ...]) -> dict[str, Any]:
     """Card -> one truth value a judged generation, in order, server after server: did it collapse?"""
     import numpy as np
 
@@ -125,7 +125,7 @@ def sequences(table: Table, counted: tuple[str, ...]) -> dict[str, Any]:
     return {card: np.concatenate(parts) for card, parts in found.items()}
 
 
-def _part(table: Table, groups: list[Group], name: str, counted: tuple[str, ...]) -> Part:
+def _part(table: RunTable, groups: list[ServerGroup], name: str, counted: tuple[str, ...]) -> ServerPart:
     run = groups[0].run
     sessions = Sessions.of(event for of, event in table.events if of == run)
     errors: dict[str, int] = {}
@@ -136,7 +136,7 @@ def _part(table: Table, groups: list[Group], name: str, counted: tuple[str, ...]
     return part(groups, name, counted, errors, sessions.began, sessions.still, limits)
 
 
-def _troubles(table: Table) -> list[str]:
+def _troubles(table: RunTable) -> list[str]:
     health: dict[str, list[Event]] = {}
     found = []
     for run, event in table.events:
@@ -153,7 +153,7 @@ def _troubles(table: Table) -> list[str]:
     return found
 
 
-def _missing(table: Table, servers: list[Part]) -> list[str]:
+def _missing(table: RunTable, servers: list[ServerPart]) -> list[str]:
     found = []
     for one in servers:
         least = table.plan(one.run).get("judged", 0.0)
@@ -170,7 +170,7 @@ def _missing(table: Table, servers: list[Part]) -> list[str]:
     return found
 
 
-def _departed(table: Table, servers: list[Part], counted: tuple[str, ...]) -> list[str]:
+def _departed(table: RunTable, servers: list[ServerPart], counted: tuple[str, ...]) -> list[str]:
     found = []
     for run, meta in zip(table.names, table.metas, strict=True):
         if registered := registration.of(meta.registration):
@@ -179,17 +179,13 @@ def _departed(table: Table, servers: list[Part], counted: tuple[str, ...]) -> li
     return found
 
 
-def _served(table: Table) -> dict[str, dict[str, str]]:
-    return {f"{run} / {event.server}": event.facts for run, event in table.events if event.kind == "served"}
-
-
 def untold(facts: dict[str, str], written: dict[str, str]) -> list[str]:
     """What a reader would want to know of a server, and neither a page of it told nor the plan's `facts`."""
     known = (*facts, *written)
     return [wanted for wanted in identity.WANTED if not any(wanted in key for key in known)]
 
 
-def _counters(table: Table) -> list[Counters]:
+def _counters(table: RunTable) -> list[Counters]:
     pages: dict[tuple[str, str], list[dict[str, float | None]]] = {}
     for run, watched in table.watched:
         if watched.values:

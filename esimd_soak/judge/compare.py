@@ -19,8 +19,8 @@ from esimd_soak.store.folder import Meta
 from . import clusters, looks, stats
 from .analysis import Analysis
 from .clusters import Contrast
-from .part import Part, percent
-from .registration import Registration
+from .part import ServerPart, percent
+from .registration import Preregistration
 from .stats import Comparison
 
 ALIKE = ("max_tokens", "temperature", "prompts", "prompt_lengths", "logprobs", "body", "count", "limits", "rate")
@@ -44,17 +44,21 @@ class Arm:
 
     @property
     def sent(self) -> int:
-        return sum(part.sent for part in self.run.cards) if self.run else self.generations
+        return sum(part.sent for part in self.parts) if self.run else self.generations
+
+    @property
+    def parts(self) -> list[ServerPart]:
+        return self.run.cards if self.run else []
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ComparisonVerdict:
     a: Arm
     b: Arm
     found: Comparison
     blocks: Contrast | None
     """None for bare counts."""
-    registration: Registration | None
+    registration: Preregistration | None
     level: float
     departed: tuple[str, ...]
     notes: tuple[str, ...]
@@ -76,6 +80,12 @@ class Verdict:
     def exit_code(self) -> int:
         """A registered comparison that was not kept to has no verdict."""
         return 2 if self.departed else int(self.different)
+
+    @property
+    def summary(self) -> str:
+        if self.departed:
+            return "NOT AS REGISTERED, so no verdict; compare without the registration for one found afterwards"
+        return "different" if self.different else "no difference shown (which is not: no difference)"
 
 
 def counts(text: str) -> tuple[Arm, Arm]:
@@ -166,7 +176,7 @@ def _of_servers(x: Arm, key: str) -> set[str]:
     return {str(server[key]) for server in servers if server.get(key, "") != ""}
 
 
-def judge(a: Arm, b: Arm, registered: Registration | None = None, *, burst: float = 1.0) -> Verdict:
+def judge(a: Arm, b: Arm, registered: Preregistration | None = None, *, burst: float = 1.0) -> ComparisonVerdict:
     """ToolError with every refusal, and when the registration names other arms.
 
     `burst`: the mean size of the bursts in which the collapses of bare counts come.
@@ -196,7 +206,7 @@ def judge(a: Arm, b: Arm, registered: Registration | None = None, *, burst: floa
         bursts = f"bursts of {burst:g}" if burst > 1 else "one by one"
         notes.append(f"bare counts have no order: the collapses are taken to come {bursts} (--burst says otherwise)")
     notes += _power(a, b, blocks.effect if blocks else effect)
-    return Verdict(a, b, found, blocks, registered, level, tuple(departed), tuple(notes))
+    return ComparisonVerdict(a, b, found, blocks, registered, level, tuple(departed), tuple(notes))
 
 
 def _confounders(a: Arm, b: Arm) -> list[str]:
@@ -233,7 +243,7 @@ def _power(a: Arm, b: Arm, effect: float) -> list[str]:
     ]
 
 
-def _kept(a: Arm, b: Arm, registered: Registration) -> list[str]:
+def _kept(a: Arm, b: Arm, registered: Preregistration) -> list[str]:
     """Where the arms depart from the registration. ToolError when they are not its arms."""
     found = []
     for x, wanted in ((a, registered.a), (b, registered.b)):
@@ -251,13 +261,3 @@ def _kept(a: Arm, b: Arm, registered: Registration) -> list[str]:
     if not found and not registered.look(min(a.sent, b.sent)):
         found.append("no look is due yet")
     return found
-
-
-def summary(verdict: Verdict) -> str:
-    if verdict.departed:
-        return "NOT AS REGISTERED, so no verdict; compare without the registration for one found afterwards"
-    return "different" if verdict.different else "no difference shown (which is not: no difference)"
-
-
-def parts(x: Arm) -> list[Part]:
-    return x.run.cards if x.run else []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esimd_soak.score import KINDS
-from esimd_soak.store.table import BIT, Group
+from esimd_soak.store.table import BIT, ServerGroup
 
 from . import clusters, speed, stats
 from .clusters import Spread
@@ -80,7 +80,7 @@ class TimeLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ServerPart:
     """One server, or one card with all its servers, of one run."""
 
     run: str
@@ -120,20 +120,20 @@ def rate(events: int, generations: int, spread: Spread | None = None) -> Rate:
     )
 
 
-def sequence(group: Group, counted: Sequence[str]) -> Any:
+def sequence(group: ServerGroup, counted: Sequence[str]) -> Any:
     """One truth value a judged generation, in the order in which they ended: did it collapse?"""
     return ((group.kinds & sum(BIT[kind] for kind in counted)) != 0)[group.judged]
 
 
 def part(
-    groups: Sequence[Group],
+    groups: Sequence[ServerGroup],
     name: str,
     counted: tuple[str, ...],
     errors: dict[str, int],
     began: Sequence[float],
     still: float,
     limits: dict[str, float],
-) -> Part:
+) -> ServerPart:
     """`began`: when each session of the run did; `still`: seconds at which the client stood; `limits`: of goodput."""
     import numpy as np
 
@@ -151,7 +151,7 @@ def part(
     for group in groups:
         counts.update(group.gaps)
     seconds = speed.loaded(joined["start"], joined["end"], began, still)
-    return Part(
+    return ServerPart(
         run=groups[0].run,
         name=name,
         card=groups[0].card,

@@ -16,7 +16,7 @@ import msgspec
 from esimd_soak.model import ToolError
 
 
-class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Preregistration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What will be compared, said before it is measured."""
 
     hypothesis: str
@@ -34,7 +34,7 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""
     looks: int = 1
 
-    def sealed(self) -> Registration:
+    def sealed(self) -> Preregistration:
         return msgspec.structs.replace(self, digest=self.seal())
 
     def seal(self) -> str:
@@ -55,10 +55,10 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sum(step <= sent for step in self.steps)
 
 
-def read(data: bytes, where: str) -> Registration:
+def read(data: bytes, where: str) -> Preregistration:
     """ToolError when it was changed after it was sealed."""
     try:
-        found = msgspec.json.decode(data, type=Registration)
+        found = msgspec.json.decode(data, type=Preregistration)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ToolError(f"expected a registration: {error}", where) from None
     if found.seal() != found.digest:
@@ -66,13 +66,13 @@ def read(data: bytes, where: str) -> Registration:
     return found
 
 
-def of(document: dict[str, Any] | None) -> Registration | None:
+def of(document: dict[str, Any] | None) -> Preregistration | None:
     """The registration that a run carries."""
-    return msgspec.convert(document, Registration) if document else None
+    return msgspec.convert(document, Preregistration) if document else None
 
 
 def departures(
-    registered: Registration, name: str, sent: int, plan: dict[str, Any], counted: Sequence[str]
+    registered: Preregistration, name: str, sent: int, plan: dict[str, Any], counted: Sequence[str]
 ) -> list[str]:
     """Where a run of `sent` generations, counted by these kinds, departs from what was registered."""
     found = []
@@ -91,7 +91,7 @@ def departures(
     return found
 
 
-def bound(registered: Registration, plan: Any) -> Any:
+def bound(registered: Preregistration, plan: Any) -> Any:
     """The plan, ending at the registered size. ToolError where it would go beyond, or end by its results."""
     servers = len(plan.server)
     if plan.name not in (registered.a, registered.b):

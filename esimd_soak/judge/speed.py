@@ -22,7 +22,7 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class Latencies:
     """Seconds."""
 
     count: int
@@ -31,6 +31,10 @@ class Times:
     p90: float
     p95: float
     p99: float
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        return self.mean, self.p50, self.p90, self.p95, self.p99
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +53,27 @@ class Speed:
     """Of load."""
     requests_per_second: float
     tokens_per_second: float
-    latency: Times | None
-    ttft: Times | None
-    tpot: Times | None
-    itl: Times | None
+    latency: Latencies | None
+    ttft: Latencies | None
+    tpot: Latencies | None
+    itl: Latencies | None
     goodput: Goodput | None
 
 
-def times(values: NDArray[np.float64]) -> Times | None:
+def times(values: NDArray[np.float64]) -> Latencies | None:
     import numpy as np
 
     if not len(values):
         return None
-    return Times(len(values), float(values.mean()), *(float(x) for x in np.quantile(values, QUANTILES)))
+    return Latencies(len(values), float(values.mean()), *(float(x) for x in np.quantile(values, QUANTILES)))
 
 
-def between(counts: dict[int, int]) -> Times | None:
+def between(counts: dict[int, int]) -> Latencies | None:
     """Of bucketed gaps."""
     total = sum(counts.values())
     if not total:
         return None
-    return Times(total, buckets.mean(counts), *(buckets.quantile(counts, share) for share in QUANTILES))
+    return Latencies(total, buckets.mean(counts), *(buckets.quantile(counts, share) for share in QUANTILES))
 
 
 def loaded(start: NDArray[np.float64], end: NDArray[np.float64], began: Sequence[float], still: float) -> float:

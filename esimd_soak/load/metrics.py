@@ -16,13 +16,15 @@ class Metrics:
         def counter(name: str, words: str, *labels: str) -> Counter:
             return Counter(f"esimd_soak_{name}", words, (*LABELS, *labels), registry=registry)
 
-        self._generations = counter("generations", "Generations scored.")
-        self._collapses = counter("collapses", "Generations that failed their score.")
-        self._kinds = counter("collapses_by_kind", "Failed generations by kind; one may be of several.", "kind")
-        self._errors = counter("errors", "Requests that ended in no scored text.", "error")
-        self._confirmed = counter("confirmed", "Confirmed collapses.")
-        self._actions = counter("actions", "What became of the command on a confirmed collapse.", "result")
-        self._corrupted = counter("corrupted_requests", "The server's own count of NaN logits, as seen to rise.")
+        self._counters = {
+            "generations": counter("generations", "Generations scored."),
+            "collapses": counter("collapses", "Generations that failed their score."),
+            "kinds": counter("collapses_by_kind", "Failed generations by kind; one may be of several.", "kind"),
+            "errors": counter("errors", "Requests that ended in no scored text.", "error"),
+            "confirmed": counter("confirmed", "Confirmed collapses."),
+            "actions": counter("actions", "What became of the command on a confirmed collapse.", "result"),
+            "corrupted": counter("corrupted_requests", "The server's own count of NaN logits, as seen to rise."),
+        }
         self._up = Gauge("esimd_soak_up", "1 when the server answers /health.", LABELS, registry=registry)
         self._clean = Gauge(
             "esimd_soak_last_clean_seconds", "When a generation last passed.", LABELS, registry=registry
@@ -42,30 +44,21 @@ class Metrics:
 
     def begin(self, server: Server) -> None:
         """Series exist at 0 from the start: a rate over a series that appears with its first event sees nothing."""
-        for counter in (self._generations, self._collapses, self._confirmed, self._corrupted):
-            counter.labels(server.name, server.card)
+        for name in ("generations", "collapses", "confirmed", "corrupted"):
+            self.count(name, server, more=0)
 
     def generation(self, server: Server, kinds: tuple[str, ...], t: float) -> None:
-        labels = (server.name, server.card)
-        self._generations.labels(*labels).inc()
+        self.count("generations", server)
         if not kinds:
-            self._clean.labels(*labels).set(t)
+            self._clean.labels(server.name, server.card).set(t)
             return
-        self._collapses.labels(*labels).inc()
+        self.count("collapses", server)
         for kind in kinds:
-            self._kinds.labels(*labels, kind).inc()
+            self.count("kinds", server, kind)
 
-    def error(self, server: Server, kind: str) -> None:
-        self._errors.labels(server.name, server.card, kind).inc()
-
-    def confirmed(self, server: Server) -> None:
-        self._confirmed.labels(server.name, server.card).inc()
-
-    def action(self, server: Server, result: str) -> None:
-        self._actions.labels(server.name, server.card, result).inc()
-
-    def corrupted(self, server: Server, more: float) -> None:
-        self._corrupted.labels(server.name, server.card).inc(more)
+    def count(self, name: str, server: Server, *labels: str, more: float = 1) -> None:
+        """`labels`: of errors, actions and kinds, which."""
+        self._counters[name].labels(server.name, server.card, *labels).inc(more)
 
     def up(self, server: Server, up: bool) -> None:
         self._up.labels(server.name, server.card).set(up)

@@ -12,11 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from esimd_soak.plan import Plan, Server
 from esimd_soak.store import folder as store
-from esimd_soak.store.records import Event
+from esimd_soak.store.records import EndedRequest, Event
 
 from . import client, identity, kernel, watch
 from .client import now
@@ -32,16 +30,6 @@ if TYPE_CHECKING:
 
 STOOD_STILL = 5.0  # seconds without a tick: the client was stopped or asleep
 Progress = Callable[["Run"], None]
-
-
-class _Number(msgspec.Struct):
-    n: int
-    server: str
-    end: float
-    kinds: tuple[str, ...] = ()
-    error: str = ""
-    partial: bool = False
-    unjudged: str = ""
 
 
 class Run:
@@ -136,15 +124,14 @@ class Run:
         for event in events:
             if event.kind == "served":
                 self._known[event.server] = event.facts
-        for done in store.read(self.store.folder, "generations", _Number):
+        for done in store.read(self.store.folder, "generations", EndedRequest):
             spent.saw(done.end)
-            if done.n < 0 or done.server not in lanes:
+            if done.warm or done.server not in lanes:
                 continue
             lane = lanes[done.server]
-            judged = (not done.error or done.partial) and not done.unjudged
             numbers[done.server].append(done.n)
-            lane.scored += judged
-            lane.errors += not judged
+            lane.scored += done.judged
+            lane.errors += not done.judged
             lane.collapses += bool(self._counting.intersection(done.kinds))
         for lane in self.lanes:
             lane.resume(numbers[lane.server.name])
@@ -178,7 +165,7 @@ class Run:
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, self.interrupt)
-        watchers = [watch.Watcher(http, lane.server, self.store.add) for lane in self.lanes]
+        watchers = [watch.ServerWatcher(http, lane.server, self.store.add) for lane in self.lanes]
         for watcher in watchers:
             await watcher.look()  # before the first request: what the counters show at the end is this run's
         beside = [watcher.forever(self.plan.watch.seconds) for watcher in watchers]

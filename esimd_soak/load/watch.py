@@ -21,7 +21,7 @@ from .pages import fetch
 if TYPE_CHECKING:
     import aiohttp
 
-Seen = Callable[[Event | Watched], None]
+Tell = Callable[[Event | Watched], None]
 RUNNING, WAITING, TOKENS = "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:generation_tokens"
 CORRUPTED = "vllm:corrupted_requests"
 _VLLM = (
@@ -93,10 +93,10 @@ def deltas(before: Mapping[str, float | None], after: Mapping[str, float | None]
     return found
 
 
-class Watcher:
+class ServerWatcher:
     """Looks at one server again and again; tells changes as events, once each."""
 
-    def __init__(self, http: aiohttp.ClientSession, target: Server, seen: Seen) -> None:
+    def __init__(self, http: aiohttp.ClientSession, target: Server, seen: Tell) -> None:
         self._http, self._target, self._tell = http, target, seen
         self._healthy, self._counting = True, True
         self._last: dict[str, float] = {}

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 from esimd_soak.judge import clusters, stats
-from esimd_soak.judge.compare import Arm, Verdict, parts, summary
+from esimd_soak.judge.compare import Arm, ComparisonVerdict
 from esimd_soak.judge.part import percent
 from esimd_soak.judge.stats import Interval
 
 
-def lines(verdict: Verdict) -> list[str]:
+def lines(verdict: ComparisonVerdict) -> list[str]:
     """The comparison in words, the effect before the p-value."""
     found, blocks = verdict.found, verdict.blocks
     told = [f"NOT AS REGISTERED: {departure}" for departure in verdict.departed]
@@ -22,8 +22,8 @@ def lines(verdict: Verdict) -> list[str]:
             f"{x.name}: {x.events:,}/{x.generations:,} = {percent(x.events / x.generations, 3)} "
             f"(95 % {percent(interval.low)} to {percent(interval.high)}, {how})"
         )
-        if len(parts(x)) > 1:
-            told += [f"  {part.card}: {part.collapses.words()}" for part in parts(x) if part.collapses]
+        if len(x.parts) > 1:
+            told += [f"  {part.card}: {part.collapses.words()}" for part in x.parts if part.collapses]
     difference = blocks.difference_interval if blocks else found.difference_interval
     ratio = blocks.ratio_interval if blocks else found.ratio_interval
     low, high = (100 * value for value in (difference.low, difference.high))
@@ -39,10 +39,10 @@ def lines(verdict: Verdict) -> list[str]:
     alone = "were each collapse alone: " if blocks else ""
     told.append(f"{alone}two-proportion z = {found.z:.2f}, p = {found.p:.2g}; Fisher exact p = {found.fisher:.2g}")
     told += [f"note: {note}" for note in verdict.notes]
-    return [*told, summary(verdict)]
+    return [*told, verdict.summary]
 
 
-def document(verdict: Verdict) -> dict[str, Any]:
+def document(verdict: ComparisonVerdict) -> dict[str, Any]:
     sides = [{"name": x.name, "events": x.events, "generations": x.generations} for x in (verdict.a, verdict.b)]
     return {
         "version": 2,

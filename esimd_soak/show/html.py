@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from esimd_soak.judge.analysis import Analysis
-from esimd_soak.judge.part import Part, percent
+from esimd_soak.judge.part import ServerPart, percent
 
 from . import plots, text
 
@@ -52,7 +52,7 @@ svg.narrow { display: none; max-width: 420px; }
 
 def page(found: Analysis, examples: Sequence[Any] = (), title: str = "Soak report") -> str:
     """The report; `examples` are failed generations with their text."""
-    body = [f"<h1>{escape(title)}</h1>", f'<p class="soft">{escape(_about(found))}</p>']
+    body = [f"<h1>{escape(title)}</h1>", f'<p class="soft">{escape(". ".join(text.about(found)) + ".")}</p>']
     body += [f'<p class="verdict bad">{escape(words)}</p>' for words in text.warnings(found)]
     mood = "bad" if found.exit_code else "good"
     body.append(f'<p class="verdict {mood}">{escape(text.summary(found))}</p>')
@@ -75,10 +75,8 @@ def page(found: Analysis, examples: Sequence[Any] = (), title: str = "Soak repor
                 body.append(plots.cumulative(part))
         body += ["<h2>Kinds and errors</h2>", _kinds(found)]
     if found.counters:
-        body += [
-            "<h2>The servers' own counters</h2>",
-            *(f"<p>{escape(text.counters(one))}</p>" for one in found.counters),
-        ]
+        body.append("<h2>The servers' own counters</h2>")
+        body += [f"<p>{escape(text.counters(one))}</p>" for one in found.counters]
     body += _events(found)
     if examples:
         body.append("<h2>Examples</h2>")
@@ -91,11 +89,7 @@ def page(found: Analysis, examples: Sequence[Any] = (), title: str = "Soak repor
     )
 
 
-def _about(found: Analysis) -> str:
-    return ". ".join(text.about(found)) + "."
-
-
-def _label(found: Analysis, part: Part) -> str:
+def _label(found: Analysis, part: ServerPart) -> str:
     return part.name if len(found.runs) == 1 else f"{part.run} / {part.name}"
 
 
@@ -105,7 +99,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f'<div class="scroll"><table><tr>{titles}</tr>{lines}</table></div>'
 
 
-def _rates(found: Analysis, parts: Sequence[Part], what: str) -> str:
+def _rates(found: Analysis, parts: Sequence[ServerPart], what: str) -> str:
     head = [what, "collapses", "judged", "rate", "95 % by blocks", "exact, if alone", "excluded above"]
     rows = []
     for part in parts:
@@ -137,8 +131,7 @@ def _speeds(found: Analysis) -> str:
         )
         for words, values in (("latency", one.latency), ("TTFT", one.ttft), ("TPOT", one.tpot), ("ITL", one.itl)):
             if values:
-                numbers = (values.mean, values.p50, values.p90, values.p95, values.p99)
-                rows.append(["", words, *(text.ms(number) for number in numbers)])
+                rows.append(["", words, *map(text.ms, values.seconds)])
         rows += [["", line] for line in text.speed(one) if line.startswith("goodput")]
     return _table(head, rows)
 

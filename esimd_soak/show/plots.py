@@ -7,11 +7,14 @@ fits (`WIDTHS`, classes `wide` and `narrow`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from html import escape
+from typing import TypeVar
 
-from esimd_soak.judge.part import Part, percent
+from esimd_soak.judge.part import ServerPart, percent
 
+T = TypeVar("T")
 WIDTHS = {"wide": 860, "narrow": 340}
 
 
@@ -24,12 +27,17 @@ def ticks(high: float, wanted: int = 5) -> list[float]:
     return [round(i * step, 12) for i in range(math.ceil(high / step - 1e-9) + 1)]
 
 
-def rates(parts: Sequence[tuple[str, Part]]) -> str:
+def _twice(draw: Callable[[T, int, str], str]) -> Callable[[T], str]:
+    @wraps(draw)
+    def chart(what: T) -> str:
+        return "".join(draw(what, width, kind) for kind, width in WIDTHS.items())
+
+    return chart
+
+
+@_twice
+def rates(parts: Sequence[tuple[str, ServerPart]], width: int, kind: str) -> str:
     """A line a part: the rate, its exact interval (thick) and its Wilson interval (thin)."""
-    return "".join(_rates(parts, width, kind) for kind, width in WIDTHS.items())
-
-
-def _rates(parts: Sequence[tuple[str, Part]], width: int, kind: str) -> str:
     shown = [(label, part.collapses) for label, part in parts if part.collapses]
     narrow = kind == "narrow"
     left, row, top, right = (22, 54, 10, 24) if narrow else (230, 34, 10, 90)
@@ -59,12 +67,9 @@ def _rates(parts: Sequence[tuple[str, Part]], width: int, kind: str) -> str:
     return _svg(width, kind, bottom + 28, body, "Collapse rate with 95 % intervals: by blocks (thick), Wilson (thin)")
 
 
-def time_line(part: Part) -> str:
+@_twice
+def time_line(part: ServerPart, width: int, kind: str) -> str:
     """Tokens a second, and under it each collapse where it ended: degenerate text may look like speed."""
-    return "".join(_time_line(part, width, kind) for kind, width in WIDTHS.items())
-
-
-def _time_line(part: Part, width: int, kind: str) -> str:
     line = part.line
     assert line is not None
     left, top, height = 60, 12, 130
@@ -92,12 +97,9 @@ def _time_line(part: Part, width: int, kind: str) -> str:
     return _svg(width, kind, bottom + 44, body, f"Tokens a second and collapses over time: {part.name}")
 
 
-def cumulative(part: Part) -> str:
+@_twice
+def cumulative(part: ServerPart, width: int, kind: str) -> str:
     """Collapses counted up over generations; the straight line is a constant rate. Bursts are steep steps."""
-    return "".join(_cumulative(part, width, kind) for kind, width in WIDTHS.items())
-
-
-def _cumulative(part: Part, width: int, kind: str) -> str:
     line, rate = part.line, part.collapses
     assert line is not None
     assert rate is not None

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from esimd_soak.judge import acceptance
 from esimd_soak.judge.analysis import Analysis, Counters, untold
-from esimd_soak.judge.part import Part
-from esimd_soak.judge.speed import Speed, Times
-from esimd_soak.judge.stats import Clustering
+from esimd_soak.judge.part import ServerPart
+from esimd_soak.judge.speed import Latencies, Speed
 
 FACTS = 8
 """Of what a server tells, so many in the text; all are in the JSON."""
@@ -105,8 +104,8 @@ def speed(found: Speed) -> list[str]:
     return lines
 
 
-def times(one: Times) -> str:
-    values = [ms(value) for value in (one.mean, one.p50, one.p90, one.p95, one.p99)]
+def times(one: Latencies) -> str:
+    values = list(map(ms, one.seconds))
     return f"{values[0]} ms; {' / '.join(values[1:])} ms"
 
 
@@ -115,8 +114,8 @@ def ms(seconds: float) -> str:
     return f"{1000 * seconds:,.0f}" if seconds >= 0.1 else f"{1000 * seconds:.3g}"
 
 
-def clusters(part: Part) -> str:
-    found: Clustering | None = part.clusters
+def clusters(part: ServerPart) -> str:
+    found = part.clusters
     if found is None:
         events = part.collapses.events if part.collapses else 0
         return f"{events} events: too few for any test (5 needed)"
@@ -138,7 +137,7 @@ def counters(one: Counters) -> str:
     return words
 
 
-def _parts(parts: Sequence[Part]) -> list[str]:
+def _parts(parts: Sequence[ServerPart]) -> list[str]:
     lines = []
     for part in parts:
         if part.collapses is None:
@@ -149,7 +148,7 @@ def _parts(parts: Sequence[Part]) -> list[str]:
     return lines
 
 
-def _errors(parts: Sequence[Part]) -> list[str]:
+def _errors(parts: Sequence[ServerPart]) -> list[str]:
     told = [
         f"  {name(part)}: {', '.join(f'{kind} {count:,}' for kind, count in sorted(part.errors.items()))}"
         + (f"; {part.partial:,} of these judged by what had come" if part.partial else "")
@@ -159,6 +158,6 @@ def _errors(parts: Sequence[Part]) -> list[str]:
     return ["", "not whole, or not to be judged", *told] if told else []
 
 
-def name(part: Part) -> str:
+def name(part: ServerPart) -> str:
     card = "" if part.card in ("", part.name) else f" on {part.card}"
     return f"{part.run} / {part.name}{card}"

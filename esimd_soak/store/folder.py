@@ -45,7 +45,7 @@ class Meta(msgspec.Struct, frozen=True):
         return str(self.plan.get("name", "run"))
 
 
-class Store:
+class RunStore:
     """Appends to a run; a second client at the same folder is refused."""
 
     def __init__(self, folder: Path, meta: Meta, lock: int, session: str) -> None:
@@ -73,7 +73,7 @@ class Store:
             os.close(file)
 
 
-def open_run(folder: Path, plan: Plan, registration: dict[str, Any] | None = None) -> Store:
+def open_run(folder: Path, plan: Plan, registration: dict[str, Any] | None = None) -> RunStore:
     """Begins a run, or goes on with one of the same plan. ToolError where the folder holds another."""
     import fcntl  # runs that exist can be read where it is not there
 
@@ -110,7 +110,7 @@ def open_run(folder: Path, plan: Plan, registration: dict[str, Any] | None = Non
         meta = Meta(VERSION, stamp, plain(plan), digest(plan), about, registration)
         write_whole(folder / "meta.json", msgspec.json.format(msgspec.json.encode(meta), indent=2))
     taken = len(list(folder.glob(f"generations-{client}-*.jsonl")))
-    return Store(folder, meta, lock, f"{client}-{taken:04d}")
+    return RunStore(folder, meta, lock, f"{client}-{taken:04d}")
 
 
 def read_meta(folder: Path) -> Meta:

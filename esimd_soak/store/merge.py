@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -99,30 +100,20 @@ def parquet(folders: Sequence[Path], target: Path, chunk: int = 100_000) -> int:
     if not folders:
         raise ToolError("expected at least one run, found none")
     text, real, whole = pa.string(), pa.float64(), pa.int64()
-    types = {"str": text, "float": real, "int": whole, "bool": pa.bool_(), "tuple[str, ...]": pa.list_(text)}
-    types["dict[int, int]"] = pa.map_(whole, whole)
-    fields = {name: types[str(kind)] for name, kind in Generation.__annotations__.items()}
+    types = {str: text, float: real, int: whole, bool: pa.bool_(), tuple[str, ...]: pa.list_(text)}
+    types[dict[int, int]] = pa.map_(whole, whole)
+    fields = {field.name: types[field.type] for field in msgspec.structs.fields(Generation)}
     schema = pa.schema([("run_name", text), *fields.items()])
-    runs = [(store.read_meta(folder).name, folder) for folder in folders]  # before a file is begun
+    every = _every(folders)
     temporary, rows = target.with_name(f".{target.name}.part"), 0
     with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-        for name, folder in runs:
-            columns: dict[str, list[object]] = {key: [] for key in schema.names}
-
-            def flush(columns: dict[str, list[object]] = columns) -> None:
-                writer.write_table(pa.table(columns, schema=schema))
-                for column in columns.values():
-                    column.clear()
-
-            for record in store.read(folder, "generations", Generation):
-                columns["run_name"].append(name)
-                for key in fields:
-                    value = getattr(record, key)
-                    columns[key].append(list(value.items()) if isinstance(value, dict) else value)
-                rows += 1
-                if rows % chunk == 0:
-                    flush()
-            flush()
+        while part := list(itertools.islice(every, chunk)):
+            columns: dict[str, list[object]] = {"run_name": [name for name, _ in part]}
+            for key in fields:
+                values = (getattr(record, key) for _, record in part)
+                columns[key] = [list(value.items()) if isinstance(value, dict) else value for value in values]
+            writer.write_table(pa.table(columns, schema=schema))
+            rows += len(part)
     temporary.replace(target)
     return rows
 
@@ -132,17 +123,21 @@ def table(folders: Sequence[Path], target: Path) -> int:
     import csv
 
     names = list(Generation.__struct_fields__)
-    runs = [(store.read_meta(folder).name, folder) for folder in folders]  # before a file is begun
+    every = _every(folders)
     temporary, rows = target.with_name(f".{target.name}.part"), 0
     with temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["run_name", *names])
-        for run, folder in runs:
-            for record in store.read(folder, "generations", Generation):
-                writer.writerow([run, *(_cell(getattr(record, name)) for name in names)])
-                rows += 1
+        for rows, (run, record) in enumerate(every, 1):  # noqa: B007  as many as there were
+            writer.writerow([run, *(_cell(getattr(record, name)) for name in names)])
     temporary.replace(target)
     return rows
+
+
+def _every(folders: Sequence[Path]) -> Iterator[tuple[str, Generation]]:
+    """The name of its run and each generation; that each folder is one is seen before a file is begun."""
+    runs = [(store.read_meta(folder).name, folder) for folder in folders]
+    return ((name, record) for name, folder in runs for record in store.read(folder, "generations", Generation))
 
 
 def _cell(value: object) -> object:

@@ -13,49 +13,20 @@ VERSION = 2
 READABLE = (1, 2)
 
 
-class Generation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One request and what came back. It counts in rates when it was judged: see `judged`."""
+class EndedRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """What of a request tells whether it counts: in rates it does when it was judged."""
 
     n: int
     """The request's number at this server: with the plan's seed it gives the prompt. Negative while warming up."""
     server: str
-    card: str
-    position: int
-    """How many generations this server had finished in this run before: the order for clusters and gaps."""
-    planned: float
-    """When it was due, or its slot free; `start` minus `planned` is the client's own delay, or the cap's."""
-    start: float
     end: float
-    first: float = 0.0
-    """When the first text arrived; 0 when not streamed."""
-    prompt_tokens: int = 0
-    tokens: int = 0
-    finish: str = ""
-    status: int = 200
     error: str = ""
     """Why it is not whole; its first word is the kind."""
     partial: bool = False
     """Not whole, but what was received was enough to judge."""
     unjudged: str = ""
     """Whole, but nothing that can be judged: withheld by a filter, or cut by the token limit before any limit."""
-    run: int = 0
-    char: str = ""
-    period: int = 0
-    cycle: int = 0
-    entropy: float = 0.0
-    ratio: float = 0.0
     kinds: tuple[str, ...] = ()
-    why: str = ""
-    chars: int = 0
-    choices: int = 1
-    """Above 1: that many answers in one reply, each scored by itself; the measures are those of the worst."""
-    drafted: int = 0
-    accepted: int = 0
-    """Draft tokens of speculative decoding, where the reply tells them."""
-    gaps: dict[int, int] = {}
-    """Times between pieces of the stream: `load.gaps` names the buckets."""
-    text: str = ""
-    """Only of a generation that failed its score."""
 
     @property
     def warm(self) -> bool:
@@ -64,6 +35,45 @@ class Generation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def judged(self) -> bool:
         return (not self.error or self.partial) and not self.unjudged
+
+
+class Measured(EndedRequest, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """What statistics ask of a request."""
+
+    card: str
+    start: float
+    first: float = 0.0
+    """When the first text arrived; 0 when not streamed."""
+    tokens: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    """Draft tokens of speculative decoding, where the reply tells them."""
+    gaps: dict[int, int] = {}
+    """Times between pieces of the stream: `load.gaps` names the buckets."""
+
+
+class Generation(Measured, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """One request and what came back."""
+
+    position: int
+    """How many generations this server had finished in this run before."""
+    planned: float
+    """When it was due, or its slot free; `start` minus `planned` is the client's own delay, or the cap's."""
+    prompt_tokens: int = 0
+    finish: str = ""
+    status: int = 200
+    run: int = 0
+    char: str = ""
+    period: int = 0
+    cycle: int = 0
+    entropy: float = 0.0
+    ratio: float = 0.0
+    why: str = ""
+    chars: int = 0
+    choices: int = 1
+    """Above 1: that many answers in one reply, each scored by itself; the measures are those of the worst."""
+    text: str = ""
+    """Only of a generation that failed its score."""
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):

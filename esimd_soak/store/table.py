@@ -19,7 +19,7 @@ from esimd_soak.score import KINDS
 
 from . import folder as store
 from .folder import Meta
-from .records import Event, Watched
+from .records import Event, Generation, Measured, Watched
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,38 +29,8 @@ EXAMPLES = 12
 BIT = {kind: 1 << i for i, kind in enumerate(KINDS)}
 
 
-class _Row(msgspec.Struct, gc=False):
-    n: int
-    server: str
-    card: str
-    position: int
-    planned: float
-    start: float
-    end: float
-    first: float = 0.0
-    tokens: int = 0
-    error: str = ""
-    partial: bool = False
-    unjudged: str = ""
-    run: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    gaps: dict[int, int] = {}
-    kinds: tuple[str, ...] = ()
-
-
-class _Example(msgspec.Struct):
-    n: int
-    server: str
-    end: float
-    kinds: tuple[str, ...] = ()
-    error: str = ""
-    why: str = ""
-    text: str = ""
-
-
 @dataclass(frozen=True, slots=True)
-class Group:
+class ServerGroup:
     """The finished generations of one server of one run, warm-up left out, in the order in which they ended."""
 
     run: str
@@ -69,9 +39,7 @@ class Group:
     end: NDArray[np.float64]
     start: NDArray[np.float64]
     first: NDArray[np.float64]
-    late: NDArray[np.float64]
     tokens: NDArray[np.int64]
-    longest: NDArray[np.int64]
     kinds: NDArray[np.int64]
     judged: NDArray[np.bool_]
     whole: NDArray[np.bool_]
@@ -82,16 +50,15 @@ class Group:
 
 
 @dataclass(slots=True)
-class Table:
+class RunTable:
     metas: list[Meta] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     """Of the runs, as in `metas`; the folder is added where two have one name."""
-    groups: list[Group] = field(default_factory=list)
+    groups: list[ServerGroup] = field(default_factory=list)
     events: list[tuple[str, Event]] = field(default_factory=list)
     watched: list[tuple[str, Watched]] = field(default_factory=list)
     errors: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
     """(run, server) -> error kind -> how many"""
-    examples: list[_Example] = field(default_factory=list)
     warm: int = 0
 
     def plan(self, run: str) -> dict[str, Any]:
@@ -101,54 +68,39 @@ class Table:
 class _Columns:
     def __init__(self, card: str) -> None:
         self.card = card
-        self.reals = {name: array("d") for name in ("end", "start", "first", "late")}
-        self.whole = {name: array("q") for name in ("tokens", "longest", "kinds", "judged", "whole")}
+        self.reals = {name: array("d") for name in ("end", "start", "first")}
+        self.numbers = {name: array("q") for name in ("tokens", "kinds")}
+        self.flags = {name: array("b") for name in ("judged", "whole")}
         self.gaps: Counter[int] = Counter()
         self.drafted = self.accepted = 0
 
-    def add(self, row: _Row, kinds: int) -> None:
-        reals, whole = self.reals, self.whole
-        reals["end"].append(row.end)
-        reals["start"].append(row.start)
-        reals["first"].append(row.first)
-        reals["late"].append(row.start - row.planned)
-        whole["tokens"].append(row.tokens)
-        whole["longest"].append(row.run)
-        whole["kinds"].append(kinds)
-        whole["judged"].append((not row.error or row.partial) and not row.unjudged)
-        whole["whole"].append(not row.error)
+    def add(self, row: Measured, kinds: int) -> None:
+        self.reals["end"].append(row.end)
+        self.reals["start"].append(row.start)
+        self.reals["first"].append(row.first)
+        self.numbers["tokens"].append(row.tokens)
+        self.numbers["kinds"].append(kinds)
+        self.flags["judged"].append(row.judged)
+        self.flags["whole"].append(not row.error)
         self.gaps.update(row.gaps)
         self.drafted += row.drafted
         self.accepted += row.accepted
 
-    def group(self, run: str, server: str) -> Group:
+    def group(self, run: str, server: str) -> ServerGroup:
         import numpy as np
 
         order = np.argsort(np.frombuffer(self.reals["end"]), kind="stable")
-        real = {name: np.frombuffer(column)[order] for name, column in self.reals.items()}
-        whole = {name: np.frombuffer(column, np.int64)[order] for name, column in self.whole.items()}
-        return Group(
-            run,
-            server,
-            self.card,
-            end=real["end"],
-            start=real["start"],
-            first=real["first"],
-            late=real["late"],
-            tokens=whole["tokens"],
-            longest=whole["longest"],
-            kinds=whole["kinds"],
-            judged=whole["judged"].astype(np.bool_),
-            whole=whole["whole"].astype(np.bool_),
-            gaps=dict(self.gaps),
-            drafted=self.drafted,
-            accepted=self.accepted,
-        )
+        kinds = ((self.reals, np.float64), (self.numbers, np.int64), (self.flags, np.bool_))
+        columns: dict[str, Any] = {
+            name: np.frombuffer(column, kind)[order] for these, kind in kinds for name, column in these.items()
+        }
+        counts: dict[str, Any] = {"gaps": dict(self.gaps), "drafted": self.drafted, "accepted": self.accepted}
+        return ServerGroup(run, server, self.card, **columns, **counts)
 
 
-def read(folders: Sequence[Path]) -> Table:
+def read(folders: Sequence[Path]) -> RunTable:
     """All runs together, their servers apart. ToolError when a run is given twice, also inside a merged one."""
-    table = Table()
+    table = RunTable()
     seen: dict[str, Path] = {}
     names: set[str] = set()
     for folder in folders:
@@ -171,11 +123,11 @@ def read(folders: Sequence[Path]) -> Table:
     return table
 
 
-def _read_run(table: Table, folder: Path, run: str) -> None:
+def _read_run(table: RunTable, folder: Path, run: str) -> None:
     columns: dict[str, _Columns] = {}
     codes: dict[tuple[str, ...], int] = {(): 0}
-    for row in store.read(folder, "generations", _Row):
-        if row.n < 0:
+    for row in store.read(folder, "generations", Measured):
+        if row.warm:
             table.warm += 1
             continue
         if row.kinds not in codes:
@@ -190,17 +142,17 @@ def _read_run(table: Table, folder: Path, run: str) -> None:
     table.groups += [column.group(run, server) for server, column in sorted(columns.items())]
 
 
-def examples(folders: Sequence[Path], limit: int = EXAMPLES) -> list[_Example]:
+def examples(folders: Sequence[Path], limit: int = EXAMPLES) -> list[Generation]:
     """The first failed generations with their text; only lines that carry a text are decoded."""
-    found: list[_Example] = []
-    decode = msgspec.json.Decoder(_Example).decode
+    found: list[Generation] = []
+    decode = msgspec.json.Decoder(Generation).decode
     for folder in folders:
         for path in store.segments(folder, "generations"):
             with path.open("rb", buffering=2**20) as file:
                 for line in file:
                     if b'"kinds":[' in line and line.endswith(b"\n"):
                         example = decode(line)
-                        if example.n >= 0:
+                        if not example.warm:
                             found.append(example)
                     if len(found) >= limit:
                         return found

@@ -6,7 +6,6 @@ or a result after it.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator
 
@@ -136,8 +135,15 @@ def wrong(operator: str) -> Iterator[tuple[str, Wrong]]:
 
 def _asked(operator: str) -> set[str]:
     """The arguments that its meaning depends on."""
-    meaning = reference.gdn._one_token if operator in samples.gdn.SIZES else reference.of(operator)
-    return set(inspect.signature(meaning).parameters)
+    found: set[str] = set()
+
+    class Asked(dict[str, object]):
+        def __getitem__(self, name: str) -> object:
+            found.add(name)
+            return super().__getitem__(name)
+
+    reference.meaning(operator)(reference.Call(Asked(samples.make(operator).arguments), torch.float32))
+    return found
 
 
 def _spoilt(operator: str, spoil: dict[str, Callable[[object], object]]) -> Wrong:

@@ -4,10 +4,15 @@ A test with an argument `operator` runs for every operator that the extension re
 for each of its samples.
 """
 
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
 from esimd_ops import fakes, native, registry, samples
+
+sys.path.append(str(Path(__file__).parent))  # for `misuse`; last, since others are called `planted` too
 
 
 def registered():

@@ -15,15 +15,15 @@ import copy
 import inspect
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 
 import borders
 import torch
 
-from esimd_ops import samples
-from esimd_ops.reference import FAMILIES, asked, parts
+from esimd_ops import ops, samples
+from esimd_ops.reference import FAMILIES, parts
 from esimd_ops.samples import domain
 from esimd_ops.table import OPS
 from esimd_ops.trials import judge
@@ -140,6 +140,9 @@ def changes(node: ast.AST, names: dict[str, list[str]]) -> Iterator[tuple[str, a
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         for other in names.get(node.id, ()):
             yield f"{node.id} -> {other}", ast.Name(other, ast.Load())
+    elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("call", "call.wide"):
+        for other in names.get(f"call.{node.attr}", ()):
+            yield f"{node.attr} -> {other}", ast.Attribute(node.value, other, ast.Load())
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr == "flatten":
             yield from (
@@ -183,18 +186,27 @@ def surroundings(node: ast.AST, whole: ast.AST | None = None) -> Iterator[tuple[
         yield from surroundings(child, around)
 
 
-def mutants(tree: ast.Module, wanted: set[str]) -> Iterator[Mutant]:
+def alike(kinds: Iterable[tuple[str, object]]) -> dict[str, list[str]]:
+    """Name -> those of the same kind, which may stand in its place."""
+    kinds = list(kinds)
+    return {name: [other for other, same in kinds if same == kind and other != name] for name, kind in kinds}
+
+
+def of_call(operator: str) -> dict[str, list[str]]:
+    """The arguments of an operator that may stand in each other's place."""
+    found = alike((p.name, p.annotation) for p in inspect.signature(getattr(ops, operator)).parameters.values())
+    return {f"call.{name}": others for name, others in found.items()}
+
+
+def mutants(tree: ast.Module, wanted: set[str], arguments: dict[str, list[str]]) -> Iterator[Mutant]:
     """Every change of the bodies of the wanted functions."""
     for index, function in enumerate(tree.body):
         bodies = function.body if isinstance(function, ast.ClassDef) else [function]
         for number, body in enumerate(bodies):
             if not isinstance(body, ast.FunctionDef) or body.name not in wanted:
                 continue
-            kinds: dict[str, list[str]] = {}
-            for argument in body.args.args:
-                if argument.annotation is not None:
-                    kinds.setdefault(ast.unparse(argument.annotation), []).append(argument.arg)
-            names = {name: [other for other in same if other != name] for same in kinds.values() for name in same}
+            own = ((a.arg, ast.unparse(a.annotation)) for a in body.args.args if a.annotation is not None)
+            names = alike(own) | arguments
             for at, statement in enumerate(body.body):
                 if isinstance(statement, ast.Expr):
                     continue  # a docstring
@@ -246,7 +258,8 @@ def build(own: ast.Module, shared: ast.Module, name: str) -> Callable[..., dict[
     exec(compile(shared, "parts", "exec"), space)
     left = [n for n in own.body if not (isinstance(n, ast.ImportFrom) and n.module == "parts")]
     exec(compile(ast.Module(left, []), "family", "exec"), space)
-    return asked(space[name])
+    meaning, call = space[name], space["Call"]
+    return lambda **arguments: meaning(call(arguments, torch.float32))
 
 
 @dataclass
@@ -321,7 +334,9 @@ def survivors(operator: str) -> Tally:
     for fault, wrong in borders.wrong(operator):
         tally.add(fault, bench.tells(wrong, beyond=beyond), borders.reason(operator, fault))
     for which, tree in enumerate(trees):
-        for mutant in mutants(tree, names - {"terms", "absolute_values", "rounded", "kept", "fp8", "_codes", "asked"}):
+        for mutant in mutants(
+            tree, names - {"terms", "absolute_values", "rounded", "kept", "fp8", "_codes"}, of_call(operator)
+        ):
             function = build(mutant.tree if which == 0 else trees[0], mutant.tree if which == 1 else trees[1], operator)
             words = f"{mutant.function}: {mutant.change}"
             reason = next((KNOWN[k] for k in KNOWN if words.endswith(k) or words.partition(" in ")[0].endswith(k)), "")

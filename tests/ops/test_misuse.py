@@ -3,11 +3,11 @@
 import mmap
 import re
 
+import misuse
 import pytest
 import torch
 
 from esimd_ops import samples
-from esimd_ops.samples import misuse
 
 
 def bits(tensor):

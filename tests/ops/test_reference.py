@@ -167,7 +167,7 @@ def test_speculative_gdn_is_the_single_token_one_token_after_token():
 
 
 def test_speculative_gdn_keeps_the_state_unrounded_and_the_null_block_alone():
-    a = samples.make("esimd_gdn_conv_fused_seq_spec", (2, 3, 8, 16, "null block")).arguments
+    a = samples.make("esimd_gdn_conv_fused_seq_spec", (2, 3, 8, 16, "null-block")).arguments
     expected = reference.of("esimd_gdn_conv_fused_seq_spec")(**a, compute=torch.float64)
     assert torch.equal(expected["ssm_state"][0], a["ssm_state"][0])
     assert torch.equal(expected["conv_state"][0], a["conv_state"][0])

@@ -2,13 +2,14 @@
 
 from functools import partial
 
+import misuse
 import pytest
 import torch
 
 from esimd_ops import fakes, registry, samples
-from esimd_ops.samples import gdn, gemv, misuse, moe, norm, norm_gemv, quant, rope
+from esimd_ops.samples import gdn, gemv, moe, norm, norm_gemv, quant, rope
 from esimd_ops.table import OPS
-from esimd_ops.trials.memory import same_bits
+from esimd_ops.tensors import same_bits
 from schema_patch.model import Verdict
 from schema_patch.schemas import rules, table
 

@@ -14,7 +14,7 @@ from server import ENGLISH, Faults, Served
 
 from esimd_soak.experiments import guard
 from esimd_soak.experiments.agree import compare
-from esimd_soak.experiments.guard import Guard, Judge, Rules
+from esimd_soak.experiments.guard import CardGuard, Judge, Rules
 from esimd_soak.load.metrics import Metrics
 from esimd_soak.model import ToolError
 from esimd_soak.plan import Server
@@ -89,7 +89,7 @@ def watch(path: Path, until: Callable[[str], bool], beside: Callable[[], None] =
     """Runs a guard until its metrics page satisfies the test, at most 10 s; the page."""
 
     async def go() -> str:
-        watching = Guard(*guard.load(str(path)))
+        watching = CardGuard(*guard.load(str(path)))
         task = asyncio.create_task(watching.go())
         try:
             for i in range(500):
@@ -180,7 +180,7 @@ def test_the_page_is_served_over_http(tmp_path: Path) -> None:
     got: list[str] = []
 
     async def read() -> None:
-        watching = Guard(*guard.load(str(config(tmp_path, served.url, listen=listen))))
+        watching = CardGuard(*guard.load(str(config(tmp_path, served.url, listen=listen))))
         task = asyncio.create_task(watching.go())
         await asyncio.sleep(0.3)
         url = f"http://{listen}/metrics"
@@ -200,7 +200,7 @@ def test_wrong_guard_plans(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("follow = {s", "follow = {t"))
     made = guard.load(str(path))
     with pytest.raises(ToolError, match="no server of the plan"):
-        Guard(*made)
+        CardGuard(*made)
 
 
 def test_dashboard_and_alerts_name_only_what_is_exposed(soak: Soak) -> None:

@@ -8,7 +8,7 @@ import recorded
 from running import Soak, generations, plan
 from server import Faults, Served
 
-from esimd_soak.judge.registration import Registration
+from esimd_soak.judge.registration import Preregistration
 
 
 def register(soak: Soak, path: Path, size: int = 400, *words: object) -> dict[str, object]:
@@ -112,6 +112,6 @@ def test_a_run_ends_at_the_registered_size_and_resumes(soak: Soak, tmp_path: Pat
 
 
 def test_a_registration_from_before_looks_existed_is_still_sealed() -> None:
-    old = Registration("h", "a", "b", 40, "at size", test="two-proportion")
+    old = Preregistration("h", "a", "b", 40, "at size", test="two-proportion")
     # As the version before wrote it: neither `looks` in the file nor in its hash.
     assert old.seal() == "89a7e703fb1fff01dba5b0efff2cb0e0296b383d1bbbeb68659ce452fd204a0c"

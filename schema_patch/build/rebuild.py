@@ -28,9 +28,10 @@ from schema_patch.verify import compare, provenance, survey
 from schema_patch.verify.gather import gather
 
 from . import wheelbuild
+from .checks_build import fitting_jobs
 from .driver import home, link, runtime
-from .driver.runtime import at
-from .toolchain import Facts, compiler_libraries, major
+from .driver.runtime import at, major
+from .toolchain import Facts, compiler_libraries
 from .wheelbuild import Progress, Settings
 
 Watch = Callable[[str], AbstractContextManager[Progress]]
@@ -125,7 +126,7 @@ def settings(facts: Facts, python: str, purpose: str, epoch: int) -> Settings:
     return Settings(
         python=python,
         scripts=facts.interpreter.scripts,
-        jobs=int(given["MAX_JOBS"]),
+        jobs=int(given.get("MAX_JOBS") or fitting_jobs(facts, purpose)),
         epoch=epoch,
         arch="" if purpose == "host" else given["TORCH_XPU_ARCH_LIST"],
         prefix=facts.interpreter.prefix,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from schema_patch.build import toolchain
+from schema_patch.build.driver.runtime import path_runtimes
 from schema_patch.model import ToolError
 
 from .recorded import GXX, ICPX_2025, ICPX_2026, OCLOC_IDS, OCLOC_IDS_BEFORE_G31, stand_in, stand_in_python
@@ -114,7 +115,7 @@ def test_two_runtimes_on_the_path(machine: dict[str, str], tmp_path: Path) -> No
     (sourced / "libsycl.so.9.0.0").touch()
     (sourced / "libsycl.so.9").symlink_to("libsycl.so.9.0.0")
     environment = {**machine, "LD_LIBRARY_PATH": f"/nowhere::{sourced}:{sourced}", "SETVARS_COMPLETED": "1"}
-    assert toolchain.path_runtimes(environment["LD_LIBRARY_PATH"]) == (str(sourced / "libsycl.so.9"),)
+    assert path_runtimes(environment["LD_LIBRARY_PATH"]) == (str(sourced / "libsycl.so.9"),)
     done = doctor(environment, "--python", str(tmp_path / "bin/python"))
     assert done.returncode == 1
     assert f"setvars.sh was sourced: {sourced}/libsycl.so.9 on LD_LIBRARY_PATH" in done.stdout

@@ -60,6 +60,15 @@ def store(kind: str, key: str, value: msgspec.Struct) -> None:
         os.replace(name, target)
 
 
+def kept(kind: str, key: str, of: type[Value], make: Callable[[], Value]) -> Value:
+    """An entry; made where there is none."""
+    found = load(kind, key, of)
+    if found is None:
+        found = make()
+        store(kind, key, found)
+    return found
+
+
 def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
     """A folder that `make` fills, once. Raises ToolError where it cannot be written: its files are used in place."""
     target = folder() / kind / key

@@ -120,15 +120,14 @@ def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:
 def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequence[str], voice: Voice) -> Machine:
     words = words_for(image, options)
     key = cache.digest(compiler.version, compiler.igc, ",".join(devices), "\0".join(words), image.spirv, "1")
-    kept = cache.load("machine", key, Machine)
-    if kept is not None:
-        return kept
-    kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
-        code = run(compiler, image.spirv, devices, words, work, what=f", kernel {kernels}", say=voice.say)
-    machine = Machine(code)
-    cache.store("machine", key, machine)
-    return machine
+
+    def make() -> Machine:
+        kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
+        with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+            code = run(compiler, image.spirv, devices, words, work, what=f", kernel {kernels}", say=voice.say)
+        return Machine(code)
+
+    return cache.kept("machine", key, Machine, make)
 
 
 def run(

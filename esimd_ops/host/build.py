@@ -280,7 +280,9 @@ def _link(target: str, parts: Iterable[str], group: Iterable[Source]) -> str:
 
 
 def _ninja(plan: HostBuild, script: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
-    """Builds the targets as far as that goes; what failed, with the compiler's words."""
+    """Builds the targets as far as that goes; what failed, with the compiler's words. Without targets, nothing."""
+    if not (targets := list(targets)):
+        return {}
     (plan.out / "build.ninja").write_text("\n".join(script) + "\n")
     command = [str(_tool("ninja")), "-C", str(plan.out), "-k", "0", "-j", str(plan.jobs), *targets]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import msgspec
 
-from schema_patch.elf import zebin
 from schema_patch.model import ToolError
 
 from . import cache, notes, objects, processes
@@ -35,6 +34,9 @@ NO_MEMORY = re.compile(r"bad_alloc|error code: -6$|internal compiler error", re.
 DOUBLE = {True: "-doubleGRF", False: "-ze-opt-large-register-file"}  # by whether the vector compiler is meant
 
 
+MACHINE = "machine code"
+
+
 class Machine(msgspec.Struct, frozen=True):
     """Machine code of one image: an ELF file, or an archive of one for each device."""
 
@@ -43,7 +45,13 @@ class Machine(msgspec.Struct, frozen=True):
     @property
     def spills(self) -> dict[str, int]:
         """Bytes that a thread of each kernel keeps in memory for want of registers, of those that do."""
-        return _spills(self.code)
+        spills: dict[str, int] = {}
+        for part in objects.elf_files(self.code, MACHINE):
+            for name, content in objects.sections(part, MACHINE):
+                if name == notes.SECTION:
+                    found = notes.read(content.decode("utf-8", "replace"), MACHINE)
+                    spills.update({kernel: facts.spill_size for kernel, facts in found.items() if facts.spill_size})
+        return spills
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +63,6 @@ class Compiler:
     @property
     def told(self) -> str:
         return f"{self.path} (ocloc {self.version}, IGC {self.igc or 'of unknown version'})"
-
-
-MACHINE = "machine code"
 
 
 @once
@@ -155,19 +160,6 @@ def run(
             why += ", which may be for want of memory (MAX_JOBS sets how many run at once),"
         raise ToolError(f"ocloc {why} for {','.join(devices)}{what}\n{done.said.strip()}", compiler.path)
     return results[0].read_bytes()
-
-
-def _spills(code: bytes) -> dict[str, int]:
-    spills: dict[str, int] = {}
-    parts = [code]
-    if code.startswith(zebin.ARCHIVE):
-        parts = [code[start:end] for _, start, end in zebin.members(code, 0, len(code), MACHINE)]
-    for part in parts:
-        for name, content in objects.sections(part, MACHINE) if part.startswith(objects.ELF) else ():
-            if name == notes.SECTION:
-                found = notes.read(content.decode("utf-8", "replace"), MACHINE)
-                spills.update({kernel: facts.spill_size for kernel, facts in found.items() if facts.spill_size})
-    return spills
 
 
 def _on_path() -> str | None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from schema_patch.build.driver.absent import throwing
 from schema_patch.model import ToolError
 
 from . import absent, lacks, libraries
@@ -156,7 +157,7 @@ def _stand_in(plan: HostBuild, library: Path, names: dict[str, str]) -> tuple[st
     """An object with functions that throw, and the lines of the build file that make it."""
     text = plan.out / "absent" / f"{library.stem}.cpp"
     text.parent.mkdir(exist_ok=True)
-    text.write_text(absent.source(names))
+    text.write_text(throwing(names, absent.WHY))
     made = f"absent/{library.stem}.o"
     return made, f"build {_escaped(made)}: runtime {_escaped(text)}"
 

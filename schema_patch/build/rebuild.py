@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from schema_patch.model import Location, Report, ToolError
 from schema_patch.schemas.annotate import Returns
@@ -32,7 +33,16 @@ from .checks_build import fitting_jobs
 from .driver import home, link, runtime
 from .driver.runtime import at, major
 from .toolchain import Facts, compiler_libraries
-from .wheelbuild import Progress, Settings
+from .wheelbuild import Settings
+
+
+class Progress(Protocol):
+    """Hears what is at hand, and how much there is of it."""
+
+    def __call__(self, path: str) -> None: ...
+
+    def expect(self, count: int) -> None: ...
+
 
 Watch = Callable[[str], AbstractContextManager[Progress]]
 
@@ -277,7 +287,7 @@ def digest_of(root: Path) -> str:
 
 def _build(job: Job, root: Path, into: Path, log: Path, progress: Progress) -> Path:
     into.mkdir()
-    return wheelbuild.build(root, into, log, job.settings, progress, job.source)
+    return wheelbuild.build(root, into, log, job.settings, job.source, progress, progress.expect)
 
 
 def _line(text: str) -> str:

@@ -135,6 +135,11 @@ def gather(python: str, environment: Mapping[str, str], namespaces: Sequence[str
     )
 
 
+def asks_for_sycl(tree: Path) -> bool:
+    """Its setup.py has torch's extension for SYCL, or calls SYCL's compiler by itself."""
+    return any(re.search(rb"\b(?:SyclExtension|icpx)\b", path.read_bytes()) for path in tree.glob("setup*.py"))
+
+
 def arch_words(given: str) -> list[str]:
     """The devices of a TORCH_XPU_ARCH_LIST."""
     return [word for word in re.split(r"[,;\s]+", given) if word]

@@ -138,6 +138,19 @@ def test_no_interpreter_is_no_finding(machine: dict[str, str], tmp_path: Path) -
         assert said in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("from torch.utils.cpp_extension import SyclExtension", True),
+        ('compiler = shutil.which("icpx")', True),
+        ("from torch.utils.cpp_extension import CppExtension", False),
+    ],
+)
+def test_what_asks_for_sycl(tmp_path: Path, text: str, asks: bool) -> None:
+    (tmp_path / "setup.py").write_text(text)
+    assert toolchain.asks_for_sycl(tmp_path) is asks
+
+
 def test_cards_are_intel_displays_only(tmp_path: Path) -> None:
     devices = {
         "0": ("0x8086", "0x030000", "0xe223"),

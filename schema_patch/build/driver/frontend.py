@@ -99,7 +99,7 @@ def toolchain(runtime: Runtime) -> Path:
     text = (sources / "device_library.cpp").read_text("utf-8")
     parts = text + (sources / "bfloat16.hpp").read_text("utf-8")
     front_end = library / "libsycl-jit.so"
-    key = cache.digest(cache.of_files([front_end]), runtime.include, runtime.version, parts, "2")[:20]
+    key = cache.digest(cache.of_file(front_end), runtime.include, runtime.version, parts, "2")[:20]
 
     def make(folder: Path) -> None:
         (folder / "bin").mkdir()  # from where it searches

@@ -28,6 +28,7 @@ VARIABLE = "SCHEMA_PATCH_OCLOC"
 FETCHED = "ocloc"  # the folder of `make ocloc`, in the cache
 RECIPE = "`make ocloc` fetches it, or install intel-ocloc of a distribution that knows the device"
 # What the libraries of IGC are called, the number behind which is its version.
+LIBRARY = "libigc.so.*"
 COMPILER = re.compile(r"libigc\.so\.(\d+\.\d+\.\d+)")
 # What ocloc says, of its release of 2026 with less and less memory, where an allocation fails.
 NO_MEMORY = re.compile(r"bad_alloc|error code: -6$|internal compiler error", re.IGNORECASE | re.MULTILINE)
@@ -180,17 +181,10 @@ def _fetched() -> str | None:
 
 def _igc(ocloc: Path) -> str:
     """The version of the graphics compiler, from the name of its library; empty where it cannot be told."""
-    folders = [
-        ocloc.resolve().parents[1],
-        Path("/usr/lib/x86_64-linux-gnu"),
-        Path("/usr/local/lib"),
-        Path("/usr/lib64"),
-    ]
-    for folder in folders:
-        for path in sorted(folder.rglob("libigc.so.*") if folder == folders[0] else folder.glob("libigc.so.*")):
-            if match := COMPILER.match(path.name):
-                return match[1]
-    return ""
+    paths = sorted(ocloc.resolve().parents[1].rglob(LIBRARY))
+    for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/local/lib", "/usr/lib64"):
+        paths += sorted(Path(folder).glob(LIBRARY))
+    return next((match[1] for path in paths if (match := COMPILER.match(path.name))), "")
 
 
 def _known(compiler: Compiler) -> list[str]:

@@ -116,7 +116,9 @@ def _value(name: str, words: Iterator[str]) -> str:
 def _sort(part: For, word: str, value: str | None, into: _Reading) -> None:
     if part is For.DRIVER:
         if word in ("-x", "-xc++"):
-            into.language = _language(value or "c++")
+            if value not in (None, "c++", "none"):
+                raise ToolError(f"option -x: expected c++, found {value}")
+            into.language = value or "c++"
         else:
             into.said.append((word, value or ""))
         return
@@ -126,12 +128,6 @@ def _sort(part: For, word: str, value: str | None, into: _Reading) -> None:
         place += shlex.split(value or "")
     else:
         place += [word] if value is None else [word, value]
-
-
-def _language(value: str) -> str:
-    if value not in ("c++", "none"):
-        raise ToolError(f"option -x: expected c++, found {value}")
-    return value
 
 
 ACTIONS = {"-c": Action.COMPILE, "-fsycl-link": Action.DEVICE_LINK, "--version": Action.VERSION}

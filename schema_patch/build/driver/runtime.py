@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -49,10 +48,9 @@ class Runtime:
 
 
 @cache
-def find(environment: tuple[tuple[str, str], ...] | None = None) -> Runtime:
+def find() -> Runtime:
     """The runtime to compile for. Raises ToolError where there is none, or it is not torch's."""
-    variables = dict(os.environ if environment is None else environment)
-    given = variables.get(HOME)
+    given = os.environ.get(HOME)
     runtime = at(Path(given)) if given else _installed()
     needed = of_torch()[0] if not given else ""  # who names a runtime has asked the torch that it is for
     if needed and needed != runtime.major:
@@ -61,7 +59,7 @@ def find(environment: tuple[tuple[str, str], ...] | None = None) -> Runtime:
             f"against one cannot be used beside the other; pip install '{PACKAGE}=={RELEASES.get(needed, '*')}'",
             runtime.library,
         )
-    _alone(runtime, variables)
+    _alone(runtime)
     return runtime
 
 
@@ -113,9 +111,9 @@ def major(path: str) -> str:
     return match["major"] or "" if match else ""
 
 
-def _alone(runtime: Runtime, variables: Mapping[str, str]) -> None:
+def _alone(runtime: Runtime) -> None:
     """No other runtime stands on the library path, where it would be loaded in the place of this one."""
-    for path in path_runtimes(variables.get("LD_LIBRARY_PATH", "")):
+    for path in path_runtimes(os.environ.get("LD_LIBRARY_PATH", "")):
         if major(path) != runtime.major:
             raise ToolError(
                 f"{os.path.basename(path)} is on LD_LIBRARY_PATH, and {runtime.name} is compiled for: it would be "

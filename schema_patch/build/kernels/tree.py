@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from schema_patch.build import rebuild, record, toolchain, wheelbuild
@@ -20,19 +20,6 @@ from schema_patch.model import ToolError
 from schema_patch.schemas.annotate import Returns
 
 PROJECT = ("setup.py", "pyproject.toml")
-
-
-@dataclass(frozen=True, slots=True)
-class _Heard:
-    """What a build tells while it runs, passed on."""
-
-    progress: Callable[[str], None]
-
-    def __call__(self, path: str) -> None:
-        self.progress(path)
-
-    def expect(self, count: int) -> None:
-        """How much there is to do is not shown."""
 
 
 @contextmanager
@@ -50,4 +37,4 @@ def built(tree: Path, ips: Sequence[str], progress: Callable[[str], None]) -> It
         root = work / "tree" / tree.resolve().name
         rebuild.copy(tree, root, work)
         (work / "wheel").mkdir()
-        yield wheelbuild.build(root, work / "wheel", work / "build.log", settings, _Heard(progress), tree)
+        yield wheelbuild.build(root, work / "wheel", work / "build.log", settings, tree, progress)

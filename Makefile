@@ -7,6 +7,7 @@
 #   make bmg SOURCE=DIR           a SYCL tree (this one unless named) to a verified wheel for Battlemage, without oneAPI
 #   make bmg-run                  what `make bmg` has built, run on the CPU device: results, and launches as the host's build has them
 #   make driver-e2e SUITE=DIR     how many of intel/llvm's end-to-end tests the compiler driver gets right; takes hours
+#   make driver-trees TREE=DIR    each source of another tree by the compiler driver, by its own build's options; takes hours
 #   make bench                ratios against what a user would use instead; takes minutes
 #   make audit-corpus CORPUS=DIR  how right `audit` is on checkouts of other libraries
 #   make upstream-bugs LLM_SCALER=CLONE XPU_KERNELS=CLONE   the commits before and after its fixes; builds twenty trees
@@ -42,7 +43,7 @@ SOURCES := setup.py pyproject.toml esimd_soak/pyproject.toml $(shell find csrc -
 
 VLLM_VENV ?= $(HOME)/.cache/schema-kit-vllm
 
-.PHONY: ocloc bmg bmg-run driver-e2e run test test-long test-registrations test-installed soak-simulation test-torch test-pythons test-vllm test-triton \
+.PHONY: ocloc bmg bmg-run driver-e2e driver-trees run test test-long test-registrations test-installed soak-simulation test-torch test-pythons test-vllm test-triton \
   test-wheels bench fuzz mutants severe lint \
   clean audit-corpus upstream-bugs esimd-e2e
 
@@ -119,6 +120,9 @@ bmg-run: $(VENV)/.test
 
 driver-e2e: $(VENV)/.test
 	$(PY) benchmarks/driver_e2e.py $(or $(SUITE),$(error SUITE=DIR: sycl/test-e2e of a checkout of intel/llvm)) --out build/e2e.jsonl
+
+driver-trees: $(VENV)/.test
+	$(PY) benchmarks/driver_trees.py $(or $(TREE),$(error TREE=DIR: a checkout of vllm-xpu-kernels or sgl-kernel-xpu)) --out build/$(notdir $(TREE)).jsonl
 
 bench: $(VENV)/.test
 	$(PY) benchmarks/ops.py

@@ -25,6 +25,8 @@ from pathlib import Path
 import step
 from rich.console import Console
 
+from schema_patch.build.toolchain import asks_for_sycl
+
 ROOT = Path(os.path.relpath(Path(__file__).resolve().parents[1]))  # relative, so that what is printed stays short
 SCRATCH = ROOT / "build" / "run"
 LOG = SCRATCH / "log.txt"
@@ -110,13 +112,13 @@ def ask(source: Path, returns: str) -> int:
     inferred = run("schema-patch", "audit", source, show=findings)
     changes = {f"apply --returns {returns}": known, "apply --infer": inferred}
     wrong = [change for change, code in changes.items() if code == 1]
-    scripts = [path.read_bytes() for path in source.glob("setup*.py")]
-    sycl = any(b"SyclExtension(" in text for text in scripts)
+    sycl = asks_for_sycl(source)
+    builds = any(b"Extension(" in path.read_bytes() for path in source.glob("setup*.py"))
     block("3. Next", "Nothing was changed." if wrong else "")
     for change in wrong:
         say("What would be written (without --diff it is):")
         say(f"$ schema-patch {change} --diff {source}", style="bold")
-    if wrong and not sycl and any(b"Extension(" in text for text in scripts):
+    if wrong and not sycl and builds:
         say("A patched and verified wheel, of a copy:")
         say(f"$ schema-patch rebuild {source} --out rebuilt", style="bold")
     if not wrong:

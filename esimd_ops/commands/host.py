@@ -35,17 +35,7 @@ if TYPE_CHECKING:
 @click.option("-I", "--include", multiple=True, type=click.Path(path_type=Path), help="More folders with headers.")
 @click.option("-D", "--define", multiple=True, metavar="NAME[=VALUE]", help="A macro that the tree's build gives.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True)
-def host_build(
-    tree: Path,
-    out: Path,
-    compiler: str,
-    checks: bool,
-    sanitize: tuple[str, ...],
-    only: tuple[str, ...],
-    include: tuple[Path, ...],
-    define: tuple[str, ...],
-    jobs: int,
-) -> int:
+def host_build(tree: Path, out: Path, compiler: str, checks: bool, sanitize: tuple[str, ...], **asked: Any) -> int:
     """Compile the .sycl and registration files of a torch extension with ESIMD kernels for the CPU, as they stand.
 
     Exit code 1 where some sources did not compile; the libraries of the others are made, and what they need of these
@@ -57,17 +47,7 @@ def host_build(
         raise click.UsageError("--checks and --sanitize exclude each other: both use the compiler's instrumentation")
     if "memory" in sanitize and "clang" not in compiler:
         raise click.UsageError("--sanitize memory needs --compiler clang++")
-    plan = build.HostBuild(
-        tree=tree,
-        out=out,
-        compiler=compiler,
-        checks=checks,
-        sanitize=sanitize,
-        only=only,
-        include=include,
-        define=define,
-        jobs=jobs,
-    )
+    plan = build.HostBuild(tree=tree, out=out, compiler=compiler, checks=checks, sanitize=sanitize, **asked)
     with status("") as step:
         step(f"building {tree}")
         built = build.build(plan)

@@ -10,8 +10,6 @@ import re
 import subprocess
 from pathlib import Path
 
-from schema_patch.build.driver.absent import throwing
-
 WHY = "is defined by no source that compiled for the host"
 _UNDEFINED = re.compile(r"^undefined symbol: (_Z\S+)", re.MULTILINE)
 _NO_FUNCTION = re.compile(r"(vtable|VTT|typeinfo|typeinfo name|guard variable) for ")
@@ -32,7 +30,3 @@ def functions(library: Path) -> dict[str, str]:
 def spelling(symbol: str) -> str:
     done = subprocess.run(["c++filt", symbol], capture_output=True, text=True, check=False)
     return done.stdout.strip() or symbol
-
-
-def source(names: dict[str, str]) -> str:
-    return throwing(names, WHY)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from schema_patch.build.driver.absent import throwing
 from schema_patch.model import ToolError
 
 from . import absent, lacks, libraries
@@ -156,7 +157,7 @@ def _stand_in(plan: HostBuild, library: Path, names: dict[str, str]) -> tuple[st
     """An object with functions that throw, and the lines of the build file that make it."""
     text = plan.out / "absent" / f"{library.stem}.cpp"
     text.parent.mkdir(exist_ok=True)
-    text.write_text(absent.source(names))
+    text.write_text(throwing(names, absent.WHY))
     made = f"absent/{library.stem}.o"
     return made, f"build {_escaped(made)}: runtime {_escaped(text)}"
 
@@ -280,7 +281,9 @@ def _link(target: str, parts: Iterable[str], group: Iterable[Source]) -> str:
 
 
 def _ninja(plan: HostBuild, script: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
-    """Builds the targets as far as that goes; what failed, with the compiler's words."""
+    """Builds the targets as far as that goes; what failed, with the compiler's words. Without targets, nothing."""
+    if not (targets := list(targets)):
+        return {}
     (plan.out / "build.ninja").write_text("\n".join(script) + "\n")
     command = [str(_tool("ninja")), "-C", str(plan.out), "-k", "0", "-j", str(plan.jobs), *targets]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

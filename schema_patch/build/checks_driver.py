@@ -9,7 +9,8 @@ from schema_patch.model import Severity
 
 from .diagnosis import Line, toolchain
 from .driver import hostside, runtime
-from .toolchain import Facts, major
+from .driver.runtime import major
+from .toolchain import Facts
 
 OCLOC = "make ocloc   # or install intel-ocloc of a distribution that knows the device"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from schema_patch.elf import targets
@@ -10,7 +9,8 @@ from schema_patch.installed import policy
 from schema_patch.model import Severity, ToolError
 
 from .diagnosis import Card, Line, toolchain
-from .toolchain import Facts, major
+from .driver.runtime import major
+from .toolchain import Facts, arch_words
 
 
 def torch_runtime(facts: Facts, purpose: str) -> Iterator[Line]:
@@ -96,7 +96,7 @@ def arch_list(facts: Facts, purpose: str) -> Iterator[Line]:
         why = f"torch then compiles for its own list; with mtl-h in it {toolchain().why_crashing('mtl-h')}"
         yield Line("arch", Severity.ERROR, found, why, offer)
         return
-    words = _words(given)
+    words = arch_words(given)
     if not words:
         why = "no code for a device is compiled then: each kernel is compiled at its first use on the card"
         yield Line("arch", Severity.WARNING, "TORCH_XPU_ARCH_LIST is empty", why, offer)
@@ -164,10 +164,6 @@ def _asked_but_missing(facts: Facts, card: Card) -> bool:
     asked = any(card.ip in targets.known().families.get(word, ()) for word in facts.ocloc_ids)
     here = any(number in card.pci for number in facts.cards)
     return asked and here and bool(ids) and not any(version.startswith(f"{card.ip}.") for version in ids)
-
-
-def _words(given: str) -> list[str]:
-    return [word for word in re.split(r"[,;\s]+", given) if word]
 
 
 def _release(version: str) -> str:

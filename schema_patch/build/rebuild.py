@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from schema_patch.model import Location, Report, ToolError
 from schema_patch.schemas.annotate import Returns
@@ -28,10 +29,20 @@ from schema_patch.verify import compare, provenance, survey
 from schema_patch.verify.gather import gather
 
 from . import wheelbuild
+from .checks_build import fitting_jobs
 from .driver import home, link, runtime
-from .driver.runtime import at
-from .toolchain import Facts, compiler_libraries, major
-from .wheelbuild import Progress, Settings
+from .driver.runtime import at, major
+from .toolchain import Facts, compiler_libraries
+from .wheelbuild import Settings
+
+
+class Progress(Protocol):
+    """Hears what is at hand, and how much there is of it."""
+
+    def __call__(self, path: str) -> None: ...
+
+    def expect(self, count: int) -> None: ...
+
 
 Watch = Callable[[str], AbstractContextManager[Progress]]
 
@@ -125,7 +136,7 @@ def settings(facts: Facts, python: str, purpose: str, epoch: int) -> Settings:
     return Settings(
         python=python,
         scripts=facts.interpreter.scripts,
-        jobs=int(given["MAX_JOBS"]),
+        jobs=int(given.get("MAX_JOBS") or fitting_jobs(facts, purpose)),
         epoch=epoch,
         arch="" if purpose == "host" else given["TORCH_XPU_ARCH_LIST"],
         prefix=facts.interpreter.prefix,
@@ -276,7 +287,7 @@ def digest_of(root: Path) -> str:
 
 def _build(job: Job, root: Path, into: Path, log: Path, progress: Progress) -> Path:
     into.mkdir()
-    return wheelbuild.build(root, into, log, job.settings, progress, job.source)
+    return wheelbuild.build(root, into, log, job.settings, job.source, progress, progress.expect)
 
 
 def _line(text: str) -> str:

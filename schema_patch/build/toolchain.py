@@ -19,13 +19,15 @@ import msgspec
 
 from schema_patch.model import ToolError
 
+from .driver import hostside, offline, runtime
+from .driver.runtime import major, path_runtimes
+
 Answer = TypeVar("Answer")
 
 VARIABLES = (
     "TORCH_XPU_ARCH_LIST", "MAX_JOBS", "CXX", "LD_LIBRARY_PATH", "SETVARS_COMPLETED", "OCL_ICD_FILENAMES",
     "ONEAPI_DEVICE_SELECTOR",
 )  # fmt: skip
-SYCL = re.compile(r"libsycl\.so\.(\d+)$")
 PATIENCE = 120  # seconds that one program may take to tell its version, or torch to be imported from a cold disk
 
 
@@ -114,8 +116,7 @@ def gather(python: str, environment: Mapping[str, str], namespaces: Sequence[str
         except ToolError as error:
             torch_error = error.message
     programs = find_programs(env)
-    arch = environment.get("TORCH_XPU_ARCH_LIST", "")
-    words = [word for word in re.split(r"[,;\s]+", arch) if word]
+    words = arch_words(environment.get("TORCH_XPU_ARCH_LIST", ""))
     ocloc = programs.get("ocloc")
     return Facts(
         interpreter=interpreter,
@@ -134,6 +135,16 @@ def gather(python: str, environment: Mapping[str, str], namespaces: Sequence[str
     )
 
 
+def asks_for_sycl(tree: Path) -> bool:
+    """Its setup.py has torch's extension for SYCL, or calls SYCL's compiler by itself."""
+    return any(re.search(rb"\b(?:SyclExtension|icpx)\b", path.read_bytes()) for path in tree.glob("setup*.py"))
+
+
+def arch_words(given: str) -> list[str]:
+    """The devices of a TORCH_XPU_ARCH_LIST."""
+    return [word for word in re.split(r"[,;\s]+", given) if word]
+
+
 def find_programs(environment: Mapping[str, str]) -> dict[str, Program]:
     """The programs of a build that are on the path, each asked for its version."""
     compiler = (environment.get("CXX") or "c++").split()[0]
@@ -149,18 +160,6 @@ def compiler_libraries(facts: Facts) -> str:
     """The folder of icpx's own libraries, which no search path names where setvars.sh was not sourced."""
     icpx = facts.programs.get("icpx")
     return str(Path(icpx.path).resolve().parents[1] / "lib") if icpx else ""
-
-
-def path_runtimes(search_path: str) -> tuple[str, ...]:
-    """Every libsycl.so.N in the directories of a search path, in its order; a file that has two names counts once."""
-    found: dict[str, str] = {}
-    for folder in filter(None, search_path.split(os.pathsep)):
-        if os.path.isdir(folder):
-            for name in sorted(os.listdir(folder)):
-                path = os.path.join(folder, name)
-                if SYCL.search(name):
-                    found.setdefault(os.path.realpath(path), path)
-    return tuple(found.values())
 
 
 def cards(root: Path = Path("/sys/bus/pci/devices")) -> tuple[str, ...]:
@@ -187,12 +186,6 @@ def available_memory(meminfo: Path = Path("/proc/meminfo"), control_group: Path 
     return free if limit == "max" else min(free, max(0, int(limit) - int(used)))
 
 
-def major(path: str) -> str:
-    """The N of a file libsycl.so.N, or nothing."""
-    match = SYCL.search(os.path.basename(path))
-    return match[1] if match else ""
-
-
 def _version(path: str, environment: Mapping[str, str]) -> Program:
     # `ocloc --version` is an error to older ones; what else they know, only a device can be asked.
     done = _run([path, "--version"], environment)
@@ -208,7 +201,7 @@ def _ocloc_ids(ocloc: str, word: str, environment: Mapping[str, str]) -> tuple[s
 
 def _devices(python: str, environment: Mapping[str, str], libraries: Sequence[str]) -> Devices | None:
     """Asks the runtime twice where intel-opencl-rt is installed: as things are, and with its device named."""
-    runtime = next((path for path in libraries if SYCL.search(path)), None)
+    runtime = next(filter(major, libraries), None)
     device = next((path for path in libraries if path.endswith("libintelocl.so")), None)
     if not runtime:
         return None
@@ -224,9 +217,7 @@ def _devices(python: str, environment: Mapping[str, str], libraries: Sequence[st
 
 def _driver(libraries: Sequence[str], devices: Sequence[str]) -> Driver:
     """The kit's own compiler, for the SYCL runtime of the interpreter that will build, and for these devices."""
-    from .driver import hostside, offline, runtime
-
-    root = next((str(Path(path).parents[1]) for path in libraries if SYCL.search(path)), "")
+    root = next((str(Path(path).parents[1]) for path in filter(major, libraries)), "")
     found: dict[str, str] = {}
     missing: dict[str, str] = {}
 

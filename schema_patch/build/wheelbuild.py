@@ -14,10 +14,10 @@ import signal
 import subprocess
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from schema_patch.model import ToolError
 
@@ -28,15 +28,9 @@ SOURCE = re.compile(r" (\S+\.(?:c|cc|cpp|cxx|cu|sycl)) -o ")
 # What ninja says of a step that failed: its command, and then what the compiler said.
 FAILED = re.compile(r"^ *FAILED: .*\n.*\n((?:(?! *(?:\[\d+/\d+\] |ninja: |FAILED: )).*\n)+)", re.MULTILINE)
 GRACE = 5  # seconds between being asked to end and being ended
+Hears = Callable[[str], None]
+Counts = Callable[[int], None]
 LAST_WORDS = 12  # lines of the log that a failure shows, where no compiler has said why
-
-
-class Progress(Protocol):
-    """Hears what is being compiled, and how much there is of it."""
-
-    def __call__(self, path: str) -> None: ...
-
-    def expect(self, count: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +69,14 @@ def environment(source: Path, settings: Settings, inherited: Mapping[str, str]) 
     return env
 
 
-def build(source: Path, into: Path, log: Path, settings: Settings, progress: Progress, called: Path) -> Path:
-    """The wheel of a tree, a copy of one that is `called` otherwise. Raises ToolError with why there is none."""
+def build(
+    source: Path, into: Path, log: Path, settings: Settings, called: Path, progress: Hears,
+    expect: Counts = lambda _: None,
+) -> Path:  # fmt: skip
+    """The wheel of a tree, a copy of one that is `called` otherwise. Raises ToolError with why there is none.
+
+    `progress` hears what is being compiled, `expect` how much there is of it.
+    """
     argv = [
         *(settings.python, "-m", "pip", "wheel", "-v", "--disable-pip-version-check", "--no-input"),
         *("--no-build-isolation", "--no-deps", "--wheel-dir", str(into), str(source)),
@@ -84,7 +84,7 @@ def build(source: Path, into: Path, log: Path, settings: Settings, progress: Pro
     env = environment(source, settings, os.environ)
     with open(log, "wb", buffering=0) as record:  # who follows it sees each line when it is said
         record.write(f"$ {shlex.join(argv)}\n".encode("utf-8", "surrogateescape"))
-        code = _run(argv, env, record, progress)
+        code = _run(argv, env, record, progress, expect)
     wheels = sorted(into.glob("*.whl"))
     if code:
         why = _why(log.read_text("utf-8", "replace").replace(str(source), str(called)))
@@ -94,7 +94,7 @@ def build(source: Path, into: Path, log: Path, settings: Settings, progress: Pro
     return wheels[0]
 
 
-def _run(argv: list[str], env: dict[str, str], record: IO[bytes], progress: Progress) -> int:
+def _run(argv: list[str], env: dict[str, str], record: IO[bytes], progress: Hears, expect: Counts) -> int:
     # A session of its own: ctrl-C comes to us, and we end all that the build has started.
     process = subprocess.Popen(
         argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -105,19 +105,19 @@ def _run(argv: list[str], env: dict[str, str], record: IO[bytes], progress: Prog
         try:
             for line in process.stdout:
                 record.write(line)
-                _tell(line.decode(errors="replace"), progress)
+                _tell(line.decode(errors="replace"), progress, expect)
             return process.wait()
         finally:
             _end(process)
 
 
-def _tell(line: str, progress: Progress) -> None:
+def _tell(line: str, progress: Hears, expect: Counts) -> None:
     match = STEP.match(line)
     if not match:
         return
     step, steps, command = match.groups()
     if step == "1":
-        progress.expect(int(steps))
+        expect(int(steps))
     compiled = SOURCE.search(command)
     progress(os.path.basename(compiled[1]) if compiled else command.strip()[-60:])
 

@@ -186,8 +186,7 @@ def _equipped(
     if tree or asked == "bmg":
         given["TORCH_XPU_ARCH_LIST"] = arch or given.get("TORCH_XPU_ARCH_LIST") or checks.toolchain().arch
     facts = toolchain.gather(python, given, namespaces)
-    sycl = tree is not None and any(b"SyclExtension" in path.read_bytes() for path in tree.glob("setup*.py"))
-    purpose = checks.settled(facts, asked, compiler, sycl=sycl)
+    purpose = checks.settled(facts, asked, compiler, sycl=tree is not None and toolchain.asks_for_sycl(tree))
     if tree:
         number = str(jobs or given.get("MAX_JOBS") or checks.fitting_jobs(facts, purpose))
         facts = msgspec.structs.replace(facts, environment={**facts.environment, "MAX_JOBS": number})

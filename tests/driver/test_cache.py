@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -47,7 +48,32 @@ def test_one_tree_in_two_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [device.cached for device in found] == [False, True, False]
     assert found[0].images == found[1].images
     assert all(os.path.exists(path) for path in found[1].dependencies)
-    assert "include/number.h" in found[1].dependencies
+    assert str((tmp_path / "two/include/number.h").resolve()) in found[1].dependencies
+
+
+def test_headers_of_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an environment has installed may lie anywhere, if a map hides it; what it says counts."""
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/kernel.sycl").write_text(SOURCE)
+    found = []
+    for name, number in (("one", 1), ("two", 1), ("three", 2)):
+        prefix = tree(tmp_path / name, number)
+        maps = (f"-ffile-prefix-map={prefix}=python", f"-ffile-prefix-map={tmp_path}/tree=.")
+        found.append(compiled(tmp_path / "tree", monkeypatch, f"-I{prefix}/include", *maps))
+    assert [device.cached for device in found] == [False, True, False]
+    assert str((tmp_path / "two/include/number.h").resolve()) in found[1].dependencies
+
+
+def test_one_front_end_in_two_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another environment with the same release is another folder, and the same front end."""
+    here = runtime.find()
+    (tmp_path / "lib").symlink_to(here.library)
+    other = dataclasses.replace(here, library=str(tmp_path / "lib"))
+    first = frontend.toolchain(here)
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "own"))
+    second = frontend.toolchain(other)
+    assert first.name != second.name
+    assert (first / frontend.IDENTITY).read_text() == (second / frontend.IDENTITY).read_text()
 
 
 def test_without_a_prefix_map_the_place_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema_patch.build.driver import options
+from schema_patch.build.driver import link, options
 from schema_patch.build.driver.options import Action, parse
 from schema_patch.model import ToolError
 
@@ -154,3 +154,16 @@ def test_every_option_of_the_table_reaches_its_part() -> None:
     ):
         assert parse(["-c", "a.cpp", name]) != parse(["-c", "a.cpp"]), name
     assert Path(options.__file__).name == "options.py"
+
+
+@pytest.mark.parametrize(
+    ("targets", "added"), [("intel_gpu_bmg_g21", True), ("spir64_gen", False), ("intel_gpu_bmg_g21,spir64", True)]
+)
+def test_the_runtime_is_told_the_one_device_of_an_image(targets: str, added: bool) -> None:
+    devices = [] if "intel_gpu" in targets else ["-Xs", "-device bmg-g21"]
+    plan = parse(["-fsycl", "-fsycl-link", f"-fsycl-targets={targets}", *devices, "a.o"])
+    others: list[tuple[str, int | bytes]] = [("aspects", b"a"), ("reqd_sub_group_size", 16)]
+    image = [("SYCL/device requirements", others), ("SYCL/misc properties", [("isEsimdImage", 1)])]
+    (_, told), misc = link._targeted(image, plan)
+    assert told == sorted([*others, *([("compile_target", b"intel_gpu_bmg_g21")] if added else [])], key=str)
+    assert misc == image[1]

@@ -150,6 +150,8 @@ SPELLINGS = """
   simd_mask<8> part = on.select<8, 2>(1); on.select<8, 2>(0) = part; v.merge(w, on); auto x = merge(v, w, on);
   sycl::vec<float, 4> four(1, 2, 3, 4); four += four * 2.0f; sycl::queue queue; queue.wait();
   float* shared = sycl::malloc_shared<float>(16, queue); sycl::free(shared, queue); std::cout << v;
+  struct Theirs { operator float() const { return 1; } }; float like = sycl::exp(Theirs()); auto one = exp(simd<float, 1>(2));
+  int (&own)[4] = *sycl::ext::oneapi::group_local_memory_for_overwrite<int[4]>(item.get_group()); own[3] = 1;
 """
 
 

@@ -131,6 +131,16 @@ def test_temporaries_have_bounds_and_contents_too(judge: Judge) -> None:
     }
 
 
+@pytest.mark.parametrize("words", ["descending,lockstep", "ascending,serial", "random,shuffled,preempt=0.5"])
+def test_memory_that_a_kernel_asks_for_is_its_group_s(judge: Judge, words: str) -> None:
+    right, seen = judge("asked", words)
+    groups = torch.arange(64.0).view(2, 32)
+    assert torch.equal(right[:64].view(2, 32), groups.flip(1) + 100 * groups[:, 31:])
+    assert seen == []
+    _, seen = judge("asked_at_once", words)
+    assert {one.subject for one in seen if one.kind in ("slm-race", "slm-unwritten")} == {"group_local_memory"}
+
+
 def test_the_same_seed_is_the_same_run(judge: Judge) -> None:
     words = "random,shuffled,resident=4,preempt=0.5,seed="
     runs = [judge("race_in_place", words + seed)[0] for seed in ("5", "5", "6", "7", "8")]

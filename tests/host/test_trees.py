@@ -35,13 +35,19 @@ FILES = {
     "csrc/data.cc": "#include <torch/library.h>\nextern int missing_number;\n"
     'TORCH_LIBRARY(datans, m) { m.def("number() -> int", []() -> int64_t { return missing_number; }); }\n',
     "csrc/broken.sycl": "#include <torch/library.h>\nat::Tensor lost(at::Tensor x) { return no_such_thing(x); }\n",
-    "csrc/good.sycl": "#include <ATen/ATen.h>\n#include <torch/library.h>\nat::Tensor one(at::Tensor x) { return x + 1; }\n"
+    # Its acc_type is torch's only for who includes torch's header; there, the device's names are torch's for a while.
+    "csrc/good.sycl": "#include <ATen/ATen.h>\n#include <torch/library.h>\ntemplate <class T> using acc_type = T;\n"
+    "namespace at::native::xpu { constexpr acc_type<int> added = 1; }\n"
+    "at::Tensor one(at::Tensor x) { return x + at::native::xpu::added; }\n"
     'TORCH_LIBRARY(goodns, m) { m.def("one(Tensor x) -> Tensor", &one); }\n',
     # Of one width each; both are one library. And one of two widths.
     "include/width.h": "static constexpr int WARP = 32;\nconstexpr unsigned kWidth = WARP;\n",
     "csrc/wide.sycl": '#include <sycl/sycl.hpp>\n#include <torch/library.h>\n#include "width.h"\nint narrow();\n'
     "[[sycl::reqd_sub_group_size(kWidth)]] int wide() { return sycl::kSubGroupSize; }\n"
-    'TORCH_LIBRARY(widths, m) { m.def("both() -> int", []() -> int64_t { return 100 * wide() + narrow(); }); }\n',
+    "#include <ATen/AccumulateType.h>\nTORCH_LIBRARY(widths, m) {\n"
+    '  m.def("both() -> int", []() -> int64_t { return 100 * wide() + narrow(); });\n'
+    '  m.def("on_cpu(Tensor x) -> bool", [](at::Tensor x) {\n'
+    "    return x.is_xpu() && sizeof(at::acc_type<at::Half, true>) == 4; });\n}\n",
     "csrc/narrow.sycl": "#include <sycl/sycl.hpp>\nint narrow() { return sycl::kSubGroupSize; }\n",
     "csrc/mixed.sycl": "// sub_group_size(16) sub_group_size(32)\n",
 }
@@ -53,6 +59,7 @@ assert torch.equal(torch.ops.mylib.twice(x), 2 * x)
 assert torch.equal(pybound.thrice(x), 3 * x)
 assert torch.equal(torch.ops.goodns.one(x), x + 1)
 assert torch.ops.widths.both() == 3216
+assert torch.ops.widths.on_cpu(x)
 assert torch.ops.badns.kept(3) == 4
 try:
     torch.ops.badns.lost(x)
@@ -86,6 +93,7 @@ def test_what_does_not_says_what_it_lacks(built: tuple[Path, subprocess.Complete
     assert done.returncode == 1
     broken = "csrc/broken.sycl: error: did not compile: csrc/broken.sycl:2: 'no_such_thing' was not declared"
     assert broken in done.stderr
+    assert done.stderr.count("did not compile") == 2
     assert "bad.so: no source that compiled defines lost(at::Tensor): called, they throw" in done.stderr
     data = "data.so: error: does not load: it needs missing_number, which no source that compiled defines"
     assert data in done.stderr

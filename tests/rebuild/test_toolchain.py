@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from schema_patch.build import toolchain
+from schema_patch.build.driver.runtime import path_runtimes
 from schema_patch.model import ToolError
 
 from .recorded import GXX, ICPX_2025, ICPX_2026, OCLOC_IDS, OCLOC_IDS_BEFORE_G31, stand_in, stand_in_python
@@ -114,7 +115,7 @@ def test_two_runtimes_on_the_path(machine: dict[str, str], tmp_path: Path) -> No
     (sourced / "libsycl.so.9.0.0").touch()
     (sourced / "libsycl.so.9").symlink_to("libsycl.so.9.0.0")
     environment = {**machine, "LD_LIBRARY_PATH": f"/nowhere::{sourced}:{sourced}", "SETVARS_COMPLETED": "1"}
-    assert toolchain.path_runtimes(environment["LD_LIBRARY_PATH"]) == (str(sourced / "libsycl.so.9"),)
+    assert path_runtimes(environment["LD_LIBRARY_PATH"]) == (str(sourced / "libsycl.so.9"),)
     done = doctor(environment, "--python", str(tmp_path / "bin/python"))
     assert done.returncode == 1
     assert f"setvars.sh was sourced: {sourced}/libsycl.so.9 on LD_LIBRARY_PATH" in done.stdout
@@ -135,6 +136,19 @@ def test_no_interpreter_is_no_finding(machine: dict[str, str], tmp_path: Path) -
         done = doctor(machine, "--python", str(python))
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("from torch.utils.cpp_extension import SyclExtension", True),
+        ('compiler = shutil.which("icpx")', True),
+        ("from torch.utils.cpp_extension import CppExtension", False),
+    ],
+)
+def test_what_asks_for_sycl(tmp_path: Path, text: str, asks: bool) -> None:
+    (tmp_path / "setup.py").write_text(text)
+    assert toolchain.asks_for_sycl(tmp_path) is asks
 
 
 def test_cards_are_intel_displays_only(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def built(tmp_path: Path, said: str, code: int = 0, wheels: int = 1) -> tuple[Pa
     into.mkdir()
     made = "; ".join(f"touch {into}/{number}.whl" for number in range(wheels)) or ":"
     python = stand_in(tmp_path / "tools", "python", said, code, script=made)
-    return wheelbuild.build(tmp_path, into, log, settings(python), heard, Path("mine")), heard, log
+    return wheelbuild.build(tmp_path, into, log, settings(python), Path("mine"), heard, heard.expect), heard, log
 
 
 def test_each_step_is_told(tmp_path: Path) -> None:

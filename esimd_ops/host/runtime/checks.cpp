@@ -193,6 +193,12 @@ void check_pointer(const void* address, size_t bytes, Access access, const void*
     if (access == Access::atomic || access == Access::atomic_read) atomic_order(address, access == Access::atomic_read, true);
     return;
   }
+  for (auto& [site, own] : group.own) {
+    if (place < own.memory.get() || place >= own.memory.get() + own.bytes) continue;
+    shared(own.shadow, "group_local_memory", own.bytes, size_t(place - own.memory.get()), bytes, access, code);
+    if (access == Access::atomic || access == Access::atomic_read) atomic_order(address, access == Access::atomic_read, true);
+    return;
+  }
   global(address, bytes, access, code, false);
   if (access == Access::atomic || access == Access::atomic_read) atomic_order(address, access == Access::atomic_read, false);
 }

@@ -249,6 +249,7 @@ class Scheduler {
     }
     group.slm_memory.reset();
     group.local_memory.reset();
+    group.own.clear();
     --alive_;
     spare_.push_back(&group);
   }
@@ -344,6 +345,20 @@ void slm_init(size_t bytes) {
   if (bytes <= group.slm_bytes) return;
   uses_local(*group.launch, bytes);
   scheduler->grow(group, bytes);
+}
+
+void* group_memory(size_t site, size_t bytes) {
+  WorkGroup& group = group_at_work();
+  OwnMemory& own = group.own[site];
+  if (own.bytes < bytes) {
+    own.memory = std::make_unique_for_overwrite<char[]>(own.bytes = bytes);
+    poison(own.memory.get(), bytes);
+    own.shadow.cells.assign(checking ? bytes : 0, {});
+    size_t all = group.slm_bytes;
+    for (const auto& [place, one] : group.own) all += one.bytes;
+    uses_local(*group.launch, all);
+  }
+  return own.memory.get();
 }
 
 void named_barrier_allocate(uint32_t count) {

@@ -20,6 +20,13 @@ struct NamedBarrier {
   uint32_t producers = 0, consumers = 0, round = 0;
 };
 
+// What a kernel asks for where it stands.
+struct OwnMemory {
+  std::unique_ptr<char[]> memory;
+  size_t bytes = 0;
+  Shared shadow;
+};
+
 struct WorkGroup : Group {
   std::vector<Worker*> workers;
   uint32_t done = 0, arrived = 0;
@@ -28,6 +35,7 @@ struct WorkGroup : Group {
   size_t arrived_site = 0;
   std::unique_ptr<char[]> slm_memory, local_memory;
   Shared slm_shadow, local_shadow;
+  std::map<size_t, OwnMemory> own;  // by the place that asks
   std::vector<char> slots[2];
   std::map<uint32_t, NamedBarrier> named;
   Views views;  // of all its work-items since their last barrier

@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -60,6 +60,15 @@ def store(kind: str, key: str, value: msgspec.Struct) -> None:
         os.replace(name, target)
 
 
+def kept(kind: str, key: str, of: type[Value], make: Callable[[], Value]) -> Value:
+    """An entry; made where there is none."""
+    found = load(kind, key, of)
+    if found is None:
+        found = make()
+        store(kind, key, found)
+    return found
+
+
 def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
     """A folder that `make` fills, once. Raises ToolError where it cannot be written: its files are used in place."""
     target = folder() / kind / key
@@ -79,10 +88,7 @@ def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
     return target
 
 
-def of_files(paths: Iterable[Path]) -> str:
-    """By names, sizes and times: for large files that packages install and nobody edits."""
-    words = []
-    for path in paths:
-        facts = path.stat()
-        words.append(f"{path} {facts.st_size} {facts.st_mtime_ns}")
-    return digest(*words)
+def of_file(path: Path) -> str:
+    """By name, size and time: for large files that packages install and nobody edits."""
+    facts = path.stat()
+    return digest(f"{path} {facts.st_size} {facts.st_mtime_ns}")

@@ -61,9 +61,10 @@ def compiled(spirv: bytes, device: str, options: Sequence[str]) -> Compiled:
     """Machine code of one SPIR-V module. Raises ToolError with what ocloc says."""
     compiler = offline.find()
     key = cache.digest(compiler.version, compiler.igc, device, "\0".join(options), spirv, "1")
-    kept = cache.load("dumped", key, Compiled)
-    if kept is not None:
-        return kept
+    return cache.kept("dumped", key, Compiled, lambda: _dumped(compiler, spirv, device, options))
+
+
+def _dumped(compiler: offline.Compiler, spirv: bytes, device: str, options: Sequence[str]) -> Compiled:
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         dump = Path(work, "dump")
         dump.mkdir()
@@ -73,6 +74,4 @@ def compiled(spirv: bytes, device: str, options: Sequence[str]) -> Compiled:
         for path in sorted(dump.glob("*.asm")):  # of widths that were tried, the last counts
             text = path.read_text("utf-8", "replace")
             conflicts.update((name, int(count)) for name, count in CONFLICTS.findall(text))
-        made = Compiled(code, conflicts)
-    cache.store("dumped", key, made)
-    return made
+    return Compiled(code, conflicts)

@@ -36,6 +36,7 @@ LIBRARIES = {
         ("libsycl-cmath-fp64", "libsycl-complex", "libsycl-complex-fp64", "libsycl-imf", "libsycl-imf-fp64",
          "libsycl-imf-bf16"), ""),
 }  # fmt: skip
+IDENTITY = "identity"  # in a toolchain's folder: a digest of the front end
 NO_LIBRARIES = "-fno-sycl-device-lib=all"
 SAYS_DEPRECATED = re.compile(r"^warning: option '-fno-sycl-device-lib=\w+' is deprecated.*\n", re.MULTILINE)
 NEEDS_EXTENSION = re.compile(r"requires the following SPIR-V extension:\s+(\w+)")
@@ -73,17 +74,20 @@ def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Devic
         words = (*words, "-include", str(resources.files(__package__) / "bfloat16.hpp"))
     root = toolchain(runtime)
     job = {"library": str(root / "lib" / "libsycl-jit.so"), "name": source, "text": text}
-    folders, kept_words = places.hidden(words), places.portable(words)
-    name = places.relative(source, folders)
-    found = _ask({**job, "name": name, "action": "digest", "words": kept_words}, source)
-    if not found["digest"]:
-        raise ToolError(_said(found["log"]))
-    key = cache.digest(found["digest"], root.name, name, msgspec.json.encode(kept_words), "4")
+    folders = places.hidden(words)
+    answer = _ask({**job, "action": "digest", "words": words}, source)
+    if not answer["digest"]:
+        raise ToolError(_said(answer["log"]))
+    # Of what the preprocessor leaves; the rest of the answer is one of the words, with the places that they name.
+    text_digest = answer["digest"].partition("=")[0]
+    kept_words = msgspec.json.encode(places.portable(words))
+    key = cache.digest(text_digest, (root / IDENTITY).read_text(), places.told(source, folders), kept_words, "5")
     kept = cache.load("device", key, Device)
     if kept is not None:
-        return msgspec.structs.replace(kept, cached=True)
+        seen = tuple(places.found(path, folders) for path in kept.dependencies)
+        return msgspec.structs.replace(kept, dependencies=seen, cached=True)
     device = _compile(job, words, source)
-    seen = tuple(places.relative(path, folders) for path in device.dependencies)
+    seen = tuple(places.told(path, folders) for path in device.dependencies)
     cache.store("device", key, msgspec.structs.replace(device, dependencies=seen))
     return device
 
@@ -95,12 +99,14 @@ def toolchain(runtime: Runtime) -> Path:
     text = (sources / "device_library.cpp").read_text("utf-8")
     parts = text + (sources / "bfloat16.hpp").read_text("utf-8")
     front_end = library / "libsycl-jit.so"
-    key = cache.digest(cache.of_files([front_end]), runtime.include, runtime.version, parts)[:20]
+    key = cache.digest(cache.of_file(front_end), runtime.include, runtime.version, parts, "2")[:20]
 
     def make(folder: Path) -> None:
         (folder / "bin").mkdir()  # from where it searches
         (folder / "lib").mkdir()
         (folder / "include").symlink_to(runtime.include)
+        # By content, for what is compiled: another environment may have the very same front end.
+        (folder / IDENTITY).write_text(cache.digest(front_end.read_bytes(), runtime.version, parts))
         for entry in library.iterdir():
             if ".so" in entry.name or entry.name == "clang":
                 (folder / "lib" / entry.name).symlink_to(entry)

@@ -26,6 +26,7 @@ from .runtime import Runtime, find
 PROGRAMS = ("icpx", "icx", "dpcpp")
 HEADER = "c10/xpu/impl/xpu_cmake_macros.h"
 LIBRARIES = ("c10_xpu", "torch_xpu")
+PATHS = {"PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "PYTHONPATH"}
 EMPTY_ARCHIVE = b"!<arch>\n"
 PROGRAM = """\
 #!{python}
@@ -96,10 +97,9 @@ def answers(given: Mapping[str, str]) -> str:
 
 def joined(variables: Mapping[str, str], inherited: Mapping[str, str]) -> dict[str, str]:
     """An environment with these variables, search paths put before those that are there."""
-    paths = {"PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "PYTHONPATH"}
     found = dict(inherited)
     for name, value in variables.items():
-        before = inherited.get(name) if name in paths else None
+        before = inherited.get(name) if name in PATHS else None
         found[name] = f"{value}{os.pathsep}{before}" if before else value
     return found
 
@@ -146,7 +146,7 @@ def main(argv: list[str]) -> int:
         return 2
     lines = []
     for name, value in variables.items():
-        more = f"${{{name}:+:${name}}}" if name in ("PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "PYTHONPATH") else ""
+        more = f"${{{name}:+:${name}}}" if name in PATHS else ""
         lines.append(f"export {name}={shlex.quote(value)}{more}\n")
     (folder / "environment").write_text("".join(lines))
     print(folder / "environment")

@@ -98,12 +98,9 @@ def sycl_words(plan: Compilation, runtime: Runtime) -> list[str]:
         del macros["__SYCL_UNNAMED_LAMBDA__"]
     if "-fsycl-id-queries-fit-in-int" in plan.device:
         macros["__SYCL_ID_QUERIES_FIT_IN_INT__"] = "1"
-    rounding = {"disable": "__SYCL_DISABLE_PARALLEL_FOR_RANGE_ROUNDING__",
-                "force": "__SYCL_FORCE_PARALLEL_FOR_RANGE_ROUNDING__"}  # fmt: skip
-    for word in plan.device:
-        name, _, value = word.partition("=")
-        if name == "-fsycl-range-rounding" and value in rounding:
-            macros[rounding[value]] = "1"
+    for way in ("disable", "force"):
+        if f"-fsycl-range-rounding={way}" in plan.device:
+            macros[f"__SYCL_{way.upper()}_PARALLEL_FOR_RANGE_ROUNDING__"] = "1"
     return [*words, "-USYCL_LANGUAGE_VERSION", *(f"-D{name}={value}" for name, value in macros.items())]
 
 

@@ -85,7 +85,6 @@ def main() -> None:
     answer = {"error": result.error, "log": (result.log or b"").decode("utf-8", "replace"), "images": []}
     out = Path(job["out"])
     if not result.error:
-        answer["options"] = (result.options or b"").decode()
         answer["images"] = [_image(image, out / f"{i}.spv") for i, image in enumerate(result.images.of(Image))]
         if job["bitcode"]:
             (out / "module.bc").write_bytes(result.bitcode.bytes())

@@ -75,8 +75,7 @@ def link(plan: Compilation, words: Sequence[str], output: str, runtime: Runtime,
         made = os.path.join(work, "linked")
         search = [f"-L{runtime.library}", "-lsycl", f"-Wl,-rpath,{runtime.library}", "-Wl,--enable-new-dtags"]
         host = plan.host if plan.host_only is None else plan.host_only
-        said = hostside.link([*host, *words, side, *search, "-o", made])
-        voice.say(said)
+        voice.say(hostside.link([*host, *words, side, *search, "-o", made]))
         put(made, output)
 
 
@@ -107,13 +106,9 @@ def _targeted(properties: Properties, plan: Compilation) -> Properties:
     named = [target for target in plan.targets if target.startswith("intel_gpu_")]
     if len(named) != 1 or len(plan.devices) != 1:
         return properties
-    value = named[0].encode()
-    changed: Properties = []
-    for group, values in properties:
-        if group == "SYCL/device requirements":
-            values = sorted([*values, ("compile_target", value)])
-        changed.append((group, values))
-    return changed
+    named_target = ("compile_target", named[0].encode())
+    required = "SYCL/device requirements"
+    return [(group, sorted([*values, named_target]) if group == required else values) for group, values in properties]
 
 
 def _jobs() -> int:

@@ -33,29 +33,24 @@ def images(payloads: Iterable[Payload], runtime: str) -> list[Image]:
                     "give one of them another name",
                     payload.source,
                 )
-        known = {kernel.name: kernel for kernel in payload.kernels}
-        kept += [image for image in payload.images if _is_new(image, payload, taken, seen, known)]
+        kept += [image for image in payload.images if _is_new(image, payload, taken, seen)]
     return kept
 
 
 def _is_new(
-    image: Image,
-    payload: Payload,
-    taken: dict[str, bytes],
-    seen: Mapping[str, tuple[Kernel, Payload]],
-    known: Mapping[str, Kernel],
+    image: Image, payload: Payload, taken: dict[str, bytes], seen: Mapping[str, tuple[Kernel, Payload]]
 ) -> bool:
     """Whether an image has a kernel that no image before it has."""
     fresh = [name for name in image.entries if name not in taken]
+    alone = image.spirv if len(image.entries) == 1 else b""
     for name in image.entries:
-        if name in taken and len(image.entries) == 1 and taken[name] not in (b"", image.spirv):
+        if alone and taken.get(name, b"") not in (b"", alone):
             # Of one class at one place, with the same arguments: an inline function under other options or macros.
             kernel, where = seen[name]
             raise ToolError(
-                f"kernel {name} ({known[name].place}) was compiled to other code in {where.source} ({kernel.place}): "
+                f"kernel {name} ({kernel.place}) was compiled to other code in {where.source} ({kernel.place}): "
                 "a macro or an option of the two files differs",
                 payload.source,
             )
-    for name in fresh:
-        taken[name] = image.spirv if len(image.entries) == 1 else b""
+    taken.update(dict.fromkeys(fresh, alone))
     return bool(fresh) or not image.entries

@@ -21,7 +21,6 @@ from .frontend import Image
 
 SECTION_NAME = ".schema_patch.sycl"
 FORMAT = 1
-ELF = b"\x7fELF\x02\x01\x01"
 
 
 class Payload(msgspec.Struct, frozen=True):
@@ -53,19 +52,17 @@ def payloads(path: str) -> Iterator[Payload]:
             data = file.read()
     except OSError as error:
         raise ToolError(f"cannot read: {error.strerror}", path) from error
-    if data.startswith(zebin.ARCHIVE):
-        for _, start, end in zebin.members(data, 0, len(data), path):
-            yield from _of(data[start:end], path)
-    else:
-        yield from _of(data, path)
+    for part in elf_files(data, path):
+        for name, content in sections(part, path):
+            if name == SECTION_NAME:
+                yield from _decoded(content, path)
 
 
-def _of(data: bytes, path: str) -> Iterator[Payload]:
-    if not data.startswith(ELF):
-        return
-    for name, content in sections(data, path):
-        if name == SECTION_NAME:
-            yield from _decoded(content, path)
+def elf_files(data: bytes, where: str) -> Iterator[bytes]:
+    """The file itself, or the members of an archive, of those that are ELF."""
+    for _, start, end in zebin.leaves(data, 0, len(data), where):
+        if data.startswith(zebin.ELF, start):
+            yield data[start:end]
 
 
 def _decoded(content: bytes, path: str) -> Iterator[Payload]:

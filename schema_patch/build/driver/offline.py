@@ -18,7 +18,6 @@ from pathlib import Path
 
 import msgspec
 
-from schema_patch.elf import zebin
 from schema_patch.model import ToolError
 
 from . import cache, notes, objects, processes
@@ -29,10 +28,14 @@ VARIABLE = "SCHEMA_PATCH_OCLOC"
 FETCHED = "ocloc"  # the folder of `make ocloc`, in the cache
 RECIPE = "`make ocloc` fetches it, or install intel-ocloc of a distribution that knows the device"
 # What the libraries of IGC are called, the number behind which is its version.
+LIBRARY = "libigc.so.*"
 COMPILER = re.compile(r"libigc\.so\.(\d+\.\d+\.\d+)")
 # What ocloc says, of its release of 2026 with less and less memory, where an allocation fails.
 NO_MEMORY = re.compile(r"bad_alloc|error code: -6$|internal compiler error", re.IGNORECASE | re.MULTILINE)
 DOUBLE = {True: "-doubleGRF", False: "-ze-opt-large-register-file"}  # by whether the vector compiler is meant
+
+
+MACHINE = "machine code"
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -43,7 +46,13 @@ class Machine(msgspec.Struct, frozen=True):
     @property
     def spills(self) -> dict[str, int]:
         """Bytes that a thread of each kernel keeps in memory for want of registers, of those that do."""
-        return _spills(self.code)
+        spills: dict[str, int] = {}
+        for part in objects.elf_files(self.code, MACHINE):
+            for name, content in objects.sections(part, MACHINE):
+                if name == notes.SECTION:
+                    found = notes.read(content.decode("utf-8", "replace"), MACHINE)
+                    spills.update({kernel: facts.spill_size for kernel, facts in found.items() if facts.spill_size})
+        return spills
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +64,6 @@ class Compiler:
     @property
     def told(self) -> str:
         return f"{self.path} (ocloc {self.version}, IGC {self.igc or 'of unknown version'})"
-
-
-MACHINE = "machine code"
 
 
 @once
@@ -120,15 +126,14 @@ def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:
 def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequence[str], voice: Voice) -> Machine:
     words = words_for(image, options)
     key = cache.digest(compiler.version, compiler.igc, ",".join(devices), "\0".join(words), image.spirv, "1")
-    kept = cache.load("machine", key, Machine)
-    if kept is not None:
-        return kept
-    kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
-        code = run(compiler, image.spirv, devices, words, work, what=f", kernel {kernels}", say=voice.say)
-    machine = Machine(code)
-    cache.store("machine", key, machine)
-    return machine
+
+    def make() -> Machine:
+        kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
+        with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+            code = run(compiler, image.spirv, devices, words, work, what=f", kernel {kernels}", say=voice.say)
+        return Machine(code)
+
+    return cache.kept("machine", key, Machine, make)
 
 
 def run(
@@ -158,19 +163,6 @@ def run(
     return results[0].read_bytes()
 
 
-def _spills(code: bytes) -> dict[str, int]:
-    spills: dict[str, int] = {}
-    parts = [code]
-    if code.startswith(zebin.ARCHIVE):
-        parts = [code[start:end] for _, start, end in zebin.members(code, 0, len(code), MACHINE)]
-    for part in parts:
-        for name, content in objects.sections(part, MACHINE) if part.startswith(objects.ELF) else ():
-            if name == notes.SECTION:
-                found = notes.read(content.decode("utf-8", "replace"), MACHINE)
-                spills.update({kernel: facts.spill_size for kernel, facts in found.items() if facts.spill_size})
-    return spills
-
-
 def _on_path() -> str | None:
     found = shutil.which("ocloc")
     if found:
@@ -189,17 +181,10 @@ def _fetched() -> str | None:
 
 def _igc(ocloc: Path) -> str:
     """The version of the graphics compiler, from the name of its library; empty where it cannot be told."""
-    folders = [
-        ocloc.resolve().parents[1],
-        Path("/usr/lib/x86_64-linux-gnu"),
-        Path("/usr/local/lib"),
-        Path("/usr/lib64"),
-    ]
-    for folder in folders:
-        for path in sorted(folder.rglob("libigc.so.*") if folder == folders[0] else folder.glob("libigc.so.*")):
-            if match := COMPILER.match(path.name):
-                return match[1]
-    return ""
+    paths = sorted(ocloc.resolve().parents[1].rglob(LIBRARY))
+    for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/local/lib", "/usr/lib64"):
+        paths += sorted(Path(folder).glob(LIBRARY))
+    return next((match[1] for path in paths if (match := COMPILER.match(path.name))), "")
 
 
 def _known(compiler: Compiler) -> list[str]:

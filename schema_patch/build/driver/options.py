@@ -58,10 +58,7 @@ class Compilation:
 
 @dataclass(slots=True)
 class _Reading:
-    both: list[str] = field(default_factory=list)
-    host: list[str] = field(default_factory=list)
-    device: list[str] = field(default_factory=list)
-    link: list[str] = field(default_factory=list)
+    parts: dict[For, list[str]] = field(default_factory=lambda: {part: [] for part in For})
     sources: list[str] = field(default_factory=list)
     said: list[tuple[str, str]] = field(default_factory=list)  # of the driver: name, value
     language: str = ""
@@ -76,11 +73,12 @@ def parse(argv: Sequence[str]) -> Compilation:
     if not argv:
         raise ToolError("expected options and source files, found none: `--version` says what this is")
     plan = _driver(reading)
-    if plan.action is not Action.VERSION and not (reading.sources or reading.link):
+    if plan.action is not Action.VERSION and not (reading.sources or reading.parts[For.LINK]):
         raise ToolError("no input files")
     return replace(
-        plan, sources=tuple(reading.sources), objects=tuple(reading.link), both=tuple(reading.both),
-        host=tuple(reading.host), device=tuple(reading.device),
+        plan, sources=tuple(reading.sources), objects=tuple(reading.parts[For.LINK]),
+        both=tuple(reading.parts[For.BOTH]), host=tuple(reading.parts[For.HOST]),
+        device=tuple(reading.parts[For.DEVICE]),
     )  # fmt: skip
 
 
@@ -90,7 +88,7 @@ def _word(word: str, words: Iterator[str], into: _Reading) -> None:
         if into.language == "c++" or suffix in SOURCES:
             into.sources.append(word)
         elif suffix in OBJECTS or re.search(r"\.so[.\d]*$", word):
-            into.link.append(word)
+            into.parts[For.LINK].append(word)
         else:
             raise ToolError(f"expected C++ or SYCL source or an object file, found {word}; -x c++ says it is source")
         return
@@ -118,22 +116,18 @@ def _value(name: str, words: Iterator[str]) -> str:
 def _sort(part: For, word: str, value: str | None, into: _Reading) -> None:
     if part is For.DRIVER:
         if word in ("-x", "-xc++"):
-            into.language = _language(value or "c++")
+            if value not in (None, "c++", "none"):
+                raise ToolError(f"option -x: expected c++, found {value}")
+            into.language = value or "c++"
         else:
             into.said.append((word, value or ""))
         return
     # The front end reads option names of another compiler driver too, and takes -O3 for a file of that name.
-    place = {For.BOTH: into.both, For.HOST: into.host, For.DEVICE: into.device, For.LINK: into.link}[part]
+    place = into.parts[part]
     if word.startswith("-Xsycl-target-frontend"):
         place += shlex.split(value or "")
     else:
         place += [word] if value is None else [word, value]
-
-
-def _language(value: str) -> str:
-    if value not in ("c++", "none"):
-        raise ToolError(f"option -x: expected c++, found {value}")
-    return value
 
 
 ACTIONS = {"-c": Action.COMPILE, "-fsycl-link": Action.DEVICE_LINK, "--version": Action.VERSION}
@@ -231,7 +225,7 @@ def _host_words(text: str) -> tuple[str, ...]:
     for word in words:
         _word(word, words, reading)
     # setuptools counts -c among its compiler's options.
-    odd = [*reading.device, *(word for word, _ in reading.said if word != "-c"), *reading.sources]
+    odd = [*reading.parts[For.DEVICE], *(word for word, _ in reading.said if word != "-c"), *reading.sources]
     if odd:
         raise ToolError(f"option -fsycl-host-compiler-options: expected options of a host compiler, found {odd[0]}")
-    return (*reading.both, *reading.host)
+    return (*reading.parts[For.BOTH], *reading.parts[For.HOST])

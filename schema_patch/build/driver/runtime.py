@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -49,10 +48,9 @@ class Runtime:
 
 
 @cache
-def find(environment: tuple[tuple[str, str], ...] | None = None) -> Runtime:
+def find() -> Runtime:
     """The runtime to compile for. Raises ToolError where there is none, or it is not torch's."""
-    variables = dict(os.environ if environment is None else environment)
-    given = variables.get(HOME)
+    given = os.environ.get(HOME)
     runtime = at(Path(given)) if given else _installed()
     needed = of_torch()[0] if not given else ""  # who names a runtime has asked the torch that it is for
     if needed and needed != runtime.major:
@@ -61,7 +59,7 @@ def find(environment: tuple[tuple[str, str], ...] | None = None) -> Runtime:
             f"against one cannot be used beside the other; pip install '{PACKAGE}=={RELEASES.get(needed, '*')}'",
             runtime.library,
         )
-    _alone(runtime, variables)
+    _alone(runtime)
     return runtime
 
 
@@ -78,8 +76,7 @@ def _installed() -> Runtime:
 def at(root: Path, version: str = "") -> Runtime:
     """The runtime in a folder with lib/ and include/. Raises ToolError where it is not whole."""
     library, include = root / "lib", root / "include"
-    majors = {match["major"] for name in os.listdir(library) if (match := SYCL.fullmatch(name)) and match["major"]} \
-        if library.is_dir() else set()  # fmt: skip
+    majors = set(filter(None, map(major, os.listdir(library)))) if library.is_dir() else set()
     if not (library / FRONT_END).is_file() or len(majors) != 1:
         raise ToolError(f"expected lib/{FRONT_END} and one libsycl.so.N, found {sorted(majors) or 'none'}", str(root))
     if not (include / "sycl/sycl.hpp").is_file():
@@ -97,14 +94,29 @@ def _version(include: Path) -> str:
     return found[1] if found else "unknown"
 
 
-def _alone(runtime: Runtime, variables: Mapping[str, str]) -> None:
-    """No other runtime stands on the library path, where it would be loaded in the place of this one."""
-    for folder in filter(None, variables.get("LD_LIBRARY_PATH", "").split(os.pathsep)):
+def path_runtimes(search_path: str) -> tuple[str, ...]:
+    """Every libsycl.so.N in the directories of a search path, in its order; a file that has two names counts once."""
+    found: dict[str, str] = {}
+    for folder in filter(None, search_path.split(os.pathsep)):
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            match = SYCL.fullmatch(name)
-            if match and match["major"] and match["major"] != runtime.major:
-                raise ToolError(
-                    f"{name} is on LD_LIBRARY_PATH, and {runtime.name} is compiled for: it would be loaded first; "
-                    "take the folder away from LD_LIBRARY_PATH (sourcing setvars.sh puts it there)",
-                    folder,
-                )
+            if major(name):
+                path = os.path.join(folder, name)
+                found.setdefault(os.path.realpath(path), path)
+    return tuple(found.values())
+
+
+def major(path: str) -> str:
+    """The N of a file libsycl.so.N, or nothing."""
+    match = SYCL.fullmatch(os.path.basename(path))
+    return match["major"] or "" if match else ""
+
+
+def _alone(runtime: Runtime) -> None:
+    """No other runtime stands on the library path, where it would be loaded in the place of this one."""
+    for path in path_runtimes(os.environ.get("LD_LIBRARY_PATH", "")):
+        if major(path) != runtime.major:
+            raise ToolError(
+                f"{os.path.basename(path)} is on LD_LIBRARY_PATH, and {runtime.name} is compiled for: it would be "
+                "loaded first; take the folder away from LD_LIBRARY_PATH (sourcing setvars.sh puts it there)",
+                os.path.dirname(path),
+            )

@@ -128,7 +128,7 @@ def _within(image: Image) -> Image | None:
     parts = dict(objects.sections(image.data, image.where))
     module = next((data for name, data in parts.items() if SPIRV_SECTION.fullmatch(name)), None)
     words = parts.get(OPTIONS, b"").decode("ascii", "replace").strip("\0 ").split()
-    return images.of_spirv(image.where, module, words) if module else None
+    return images.image(image.where, module, words) if module else None
 
 
 def _kernels(task: Task) -> Iterator[Kernel]:

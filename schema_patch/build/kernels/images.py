@@ -57,19 +57,14 @@ def find(path: Path, words: Sequence[str], ips: Sequence[str], progress: Callabl
         return
     start = _start(path)
     if start.startswith(zebin.SPIRV_MAGIC) or (start.startswith(zebin.ELF) and start[MACHINE_AT:] in NATIVE_HEAD):
-        data = path.read_bytes()
-        yield _image(str(path), data)
+        yield image(str(path), path.read_bytes())
     else:
         yield from _installed(str(path), progress, {})
 
 
-def of_spirv(where: str, data: bytes, words: Sequence[str]) -> Image:
-    """SPIR-V as an image of its own."""
+def image(where: str, data: bytes, words: Sequence[str] = ()) -> Image:
+    """Machine code or SPIR-V as an image of its own."""
     return Image(where, data, tuple(zebin.read(data, 0, len(data), where)), tuple(words))
-
-
-def _image(where: str, data: bytes) -> Image:
-    return Image(where, data, tuple(zebin.read(data, 0, len(data), where)))
 
 
 def _start(path: Path) -> bytes:
@@ -86,19 +81,19 @@ def _compiled(source: str, words: Sequence[str]) -> Iterator[Image]:
     standard = [] if any(word.startswith("-std=") for word in words) else ["-std=c++20"]
     asked = [*standard, frontend.NO_LIBRARIES, *words, *WITH_LINES]
     for made in frontend.compile_device(source, asked, runtime.find()).images:
-        yield of_spirv(source, made.spirv, offline.words_for(made, ()))
+        yield image(source, made.spirv, offline.words_for(made, ()))
 
 
 def _installed(path: str, progress: Callable[[str], None], names: dict[str, str]) -> Iterator[Image]:
-    found = packages.find(path)
-    if found.errors:
-        raise found.errors[0]
-    for library in found.libraries:
+    installed = packages.find(path)
+    if installed.errors:
+        raise installed.errors[0]
+    for library in installed.libraries:
         where = library.path
         for old, new in names.items():
             where = where.replace(old, new)
         progress(where)
         with packages.local(library) as file, reader.mapped(file, where) as data:
             layout = prove_whole(data, where)
-            for image in devices.images(data, layout, dynamic.read(data, layout, where), where):
-                yield _image(where, image)
+            for found in devices.images(data, layout, dynamic.read(data, layout, where), where):
+                yield image(where, found)

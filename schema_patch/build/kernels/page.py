@@ -10,9 +10,9 @@ from schema_patch.model import Report, Severity
 from schema_patch.report.html import STYLE
 
 from .model import Document, Kernel
-from .table import lines, summary
+from .table import lines, numbers, summary
 
-COLUMNS = ("SIMD", "registers", "spills", "private", "local", "instr", "send", "dpas", "int64", "conflicts")
+LEFT_OUT = ("barr", "math", "moves")  # of a table's columns, for width
 MORE = """
 body { max-width: 96rem; overflow-wrap: anywhere; }
 td.n, th.n { text-align: right; overflow-wrap: normal; font-variant-numeric: tabular-nums; }
@@ -50,7 +50,8 @@ def html(document: Document, report: Report, title: str) -> str:
     """The page. Findings are ranked; a heading that is clicked sorts by its column."""
     told = f"{summary(document)}; {document.compiler}; version {__version__}"
     policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-    numbers = "".join(f'<th class="n">{name}</th>' for name in COLUMNS)
+    names = [name for kernel in document.kernels[:1] for name in numbers(kernel) if name not in LEFT_OUT]
+    heads = "".join(f'<th class="n">{name}</th>' for name in names)
     rows = "\n".join(_row(kernel) for kernel in document.kernels)
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{escape(title)}: kernels</title>
@@ -60,7 +61,7 @@ def html(document: Document, report: Report, title: str) -> str:
 <h1>Kernels of {escape(title)}</h1><p class="sum">{escape(told)}</p>
 {"".join(_findings(report))}
 <div class="bar"><input type="search" placeholder="filter by words" aria-label="filter"><span id="count"></span></div>
-<table><thead><tr><th>kernel</th>{numbers}</tr></thead><tbody>
+<table><thead><tr><th>kernel</th>{heads}</tr></thead><tbody>
 {rows}
 </tbody></table>
 <script>{SCRIPT}</script></body></html>
@@ -81,16 +82,11 @@ def _findings(report: Report) -> Iterator[str]:
 
 
 def _row(kernel: Kernel) -> str:
-    count = kernel.instructions.get
-    values = (
-        kernel.simd_size, kernel.grf_count, kernel.spill_size, kernel.private_size, kernel.slm_size,
-        sum(kernel.instructions.values()), count("send", 0), count("dpas", 0), count("int64", 0),
-        kernel.bank_conflicts,
-    )  # fmt: skip
+    values = {name: value for name, value in numbers(kernel).items() if name not in LEFT_OUT}
     cells = "".join(
         f'<td class="n{" bad" if name == "spills" and value else ""}" data-name="{name}" data-value="{value or 0}">'
         f"{'?' if value is None else format(value, ',')}</td>"
-        for name, value in zip(COLUMNS, values, strict=True)
+        for name, value in values.items()
     )
     more = escape("\n".join(lines(kernel)))
     name = f"<details><summary><code>{escape(kernel.title)}</code></summary><pre>{more}</pre></details>"

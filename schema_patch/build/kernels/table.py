@@ -9,10 +9,19 @@ from collections.abc import Iterable, Iterator
 from .model import Access, Document, Kernel
 
 WIDTH = 80
-COLUMNS = (
-    ("SIMD", 4), ("regs", 5), ("spills", 7), ("private", 8), ("local", 7), ("barr", 5), ("instr", 6), ("send", 5),
-    ("dpas", 5), ("math", 5), ("int64", 6), ("moves", 6), ("confl", 6),
-)  # fmt: skip
+WIDTHS = (4, 5, 7, 8, 7, 5, 6, 5, 5, 5, 6, 6, 6)  # of the columns that `numbers` names
+
+
+def numbers(kernel: Kernel) -> dict[str, int | None]:
+    """What a row tells, by its column; None: not known."""
+    count = kernel.instructions.get
+    return {
+        "SIMD": kernel.simd_size, "regs": kernel.grf_count, "spills": kernel.spill_size,
+        "private": kernel.private_size, "local": kernel.slm_size, "barr": kernel.barrier_count,
+        "instr": sum(kernel.instructions.values()), "send": count("send", 0), "dpas": count("dpas", 0),
+        "math": count("math", 0), "int64": count("int64", 0), "moves": count("move", 0),
+        "confl": kernel.bank_conflicts,
+    }  # fmt: skip
 
 
 def text(document: Document) -> Iterator[str]:
@@ -21,7 +30,7 @@ def text(document: Document) -> Iterator[str]:
         if kernel.target != target:
             target = kernel.target
             yield f"{target}, {document.compiler}"
-            yield "".join(f"{name:>{width}}" for name, width in COLUMNS)
+            yield "".join(f"{name:>{width}}" for name, width in zip(numbers(kernel), WIDTHS, strict=True))
         yield from lines(kernel)
 
 
@@ -36,13 +45,8 @@ def summary(document: Document) -> str:
 def lines(kernel: Kernel) -> Iterator[str]:
     """A kernel's name, its numbers, its loops and how much of it cards hold."""
     yield from _folded(f"{kernel.title}{f'  ({kernel.line})' if kernel.line else ''}", "", "  ")
-    count = kernel.instructions.get
-    numbers = (
-        kernel.simd_size, kernel.grf_count, kernel.spill_size, kernel.private_size, kernel.slm_size,
-        kernel.barrier_count, sum(kernel.instructions.values()), count("send", 0), count("dpas", 0), count("math", 0),
-        count("int64", 0), count("move", 0), "?" if kernel.bank_conflicts is None else kernel.bank_conflicts,
-    )  # fmt: skip
-    yield "".join(f"{number:>{width}}" for number, (_, width) in zip(numbers, COLUMNS, strict=True))
+    values = ("?" if value is None else value for value in numbers(kernel).values())
+    yield "".join(f"{value:>{width}}" for value, width in zip(values, WIDTHS, strict=True))
     if loads := _loads(kernel.accesses):
         yield from _folded(f"loads: {loads}", "    ", "      ")
     for loop in kernel.loops:

@@ -10,30 +10,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from schema_patch.build import doctor, rebuild, toolchain, wheelbuild
+from schema_patch.build import rebuild, record, toolchain, wheelbuild
 from schema_patch.build.driver import compiling
 from schema_patch.elf import targets
 from schema_patch.model import ToolError
 from schema_patch.schemas.annotate import Returns
 
 PROJECT = ("setup.py", "pyproject.toml")
-EARLIEST = 315532800  # seconds since 1970: what files in a wheel may be dated with
-
-
-@dataclass(frozen=True, slots=True)
-class _Heard:
-    """What a build tells while it runs, passed on."""
-
-    progress: Callable[[str], None]
-
-    def __call__(self, path: str) -> None:
-        self.progress(path)
-
-    def expect(self, count: int) -> None:
-        """How much there is to do is not shown."""
 
 
 @contextmanager
@@ -45,17 +31,10 @@ def built(tree: Path, ips: Sequence[str], progress: Callable[[str], None]) -> It
         raise ToolError("expected the kit's compiler driver: `schema-patch doctor --for bmg` says what is missing")
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as folder:
         work = Path(folder)
-        settings = wheelbuild.Settings(
-            python=sys.executable,
-            scripts=facts.interpreter.scripts,
-            jobs=int(os.environ.get("MAX_JOBS") or doctor.fitting_jobs(facts, "bmg")),
-            epoch=EARLIEST,
-            arch=arch,
-            prefix=facts.interpreter.prefix,
-        )
+        settings = rebuild.settings(facts, sys.executable, "bmg", record.EPOCH)
         job = rebuild.with_own_compiler(rebuild.Job(tree, work, Returns.ALIAS, settings), work, facts)
         settings = replace(job.settings, variables=(*job.settings.variables, (compiling.LINES, "1")))
         root = work / "tree" / tree.resolve().name
         rebuild.copy(tree, root, work)
         (work / "wheel").mkdir()
-        yield wheelbuild.build(root, work / "wheel", work / "build.log", settings, _Heard(progress), tree)
+        yield wheelbuild.build(root, work / "wheel", work / "build.log", settings, tree, progress)

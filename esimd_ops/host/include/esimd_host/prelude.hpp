@@ -2,7 +2,6 @@
 // names of the device mean the CPU, whose tensors the kernels run on.
 #pragma once
 #include <ATen/ATen.h>
-#include <ATen/AccumulateType.h>
 #include <ATen/Parallel.h>
 #include <torch/library.h>
 #include <torch/types.h>

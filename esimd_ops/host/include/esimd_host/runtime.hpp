@@ -56,6 +56,7 @@ void spin();
 void barrier(size_t site);
 void sub_group_barrier(uint32_t size);
 void slm_init(size_t bytes);
+void* group_memory(size_t site, size_t bytes);  // of the group at work, for one place of its kernel
 [[noreturn]] void slm_fault(size_t offset, size_t bytes);
 constexpr size_t kFileBits = 40;
 inline size_t site(const char* file, unsigned line) { return size_t(file) ^ size_t(line) << kFileBits; }

@@ -15,13 +15,18 @@ template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_same_v<T, half>;
 template <class T>
 using wide_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
+// Another's number (torch's) is computed as what it converts to.
+template <class T>
+inline constexpr bool is_like_number = is_number<T> || (std::is_class_v<T> && std::is_convertible_v<T, float>);
+template <class T>
+using number_t = std::conditional_t<is_number<T>, T, float>;
 }  // namespace detail
 
 #define ESIMD_HOST_UNARY(NAME, EXPRESSION)                                   \
-  template <class T, class = std::enable_if_t<detail::is_number<T>>>         \
-  inline T NAME(T value) {                                                   \
+  template <class T, class = std::enable_if_t<detail::is_like_number<T>>>    \
+  inline detail::number_t<T> NAME(T value) {                                 \
     const auto x = static_cast<detail::wide_t<T>>(value);                    \
-    return static_cast<T>(EXPRESSION);                                       \
+    return static_cast<detail::number_t<T>>(EXPRESSION);                     \
   }
 ESIMD_HOST_UNARY(exp, std::exp(x))
 ESIMD_HOST_UNARY(exp2, std::exp2(x))

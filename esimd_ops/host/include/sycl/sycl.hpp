@@ -15,6 +15,7 @@
 #include "builtins.hpp"
 #include "device.hpp"
 #include "ext/oneapi/bfloat16.hpp"
+#include "ext/oneapi/group_local_memory.hpp"
 #include "group_algorithm.hpp"
 #include "half_type.hpp"
 #include "memory_enums.hpp"

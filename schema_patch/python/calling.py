@@ -13,18 +13,22 @@ from schema_patch.schemas.inferred import Kind, Native
 
 from .modules import Module
 from .values import (
+    ARRAY,
     LIST,
     MAYBE,
     MEMORY,
     NOTHING,
+    OUT_OF_TORCH,
     PERHAPS,
     VIEWS,
     Value,
     Values,
+    computed,
     dotted_name,
     element,
     held,
     in_place,
+    known_as,
     last,
     parameters,
     perhaps,
@@ -46,6 +50,9 @@ STORES = re.compile(r"\w*store|atomic_\w+")
 CARRIES = frozenset("list tuple reversed zip enumerate sorted iter dict set".split())  # containers of what they get
 GROWS = frozenset("append appendleft extend insert update setdefault".split())  # no tensor has a method of such a name
 TAKES_OUT = frozenset("pop popleft get values items setdefault copy".split())
+# NumPy's, and its arrays'.
+ARRAY_WRITES = frozenset("fill sort put partition itemset resize setfield byteswap".split())
+NUMPY_WRITES = frozenset("copyto put place putmask fill_diagonal put_along_axis at shuffle nan_to_num".split())
 FIRST = ("input", "self", "tensor", "tensors")  # names of the argument that torch's functions take first
 
 
@@ -150,15 +157,24 @@ class Calls(Values):
         if name in PERHAPS:
             return perhaps(base)
         if name in TAKES_OUT:
-            return element(base)
+            return element(frozenset(o for o in base if o[1] != ARRAY))
+        if name in ARRAY_WRITES:
+            self.write(frozenset(o for o in base if o[1] == ARRAY), call.line)
         if in_place(name):
             self.write(base, call.line)
+        if name in OUT_OF_TORCH:
+            return known_as(name, base)
         return base if name in VIEWS or name.endswith("_") else NOTHING
 
     def pure(self, call: Call) -> Value:
         """A function of torch or of Python: it writes `out`, and the first argument where its name says so."""
         name, first = call.name, call.first
         self.out(call)
+        if call.dotted.startswith("np."):
+            if name in NUMPY_WRITES:
+                self.write(first, call.line)
+            if name in OUT_OF_TORCH and len(call.node.args) == 1 and not call.named:
+                return known_as(name, first)
         inplace = any(k.arg == "inplace" and getattr(k.value, "value", False) is True for k in call.node.keywords)
         if in_place(name) or inplace:
             self.write(first, call.line)
@@ -168,7 +184,7 @@ class Calls(Values):
             return element(first)
         if name in PERHAPS and not self.triton:
             return perhaps(first)
-        return first if name in VIEWS or name.endswith("_") else NOTHING
+        return first if name in VIEWS or name.endswith("_") else computed(call.every)
 
     def out(self, call: Call) -> None:
         self.write(call.named.get("out", NOTHING), call.line)
@@ -221,7 +237,7 @@ class Calls(Values):
                     self.effect(kind, value, call.line, why)
         returned = ((given.get(parameter, NOTHING), what) for parameter, what in found.returned)
         return frozenset(
-            (root, MAYBE if MAYBE in (own, what) else LIST if LIST in (own, what) and what != MEMORY else own)
+            (root, MAYBE if MAYBE in (own, what) else own if what == MEMORY or own == LIST else what)
             for value, what in returned
             for root, own in value
         )

@@ -19,7 +19,7 @@ VIEWS = frozenset(
     "view_as unflatten swapaxes movedim unbind chunk split T mT data real diagonal unfold view_as_real "
     "view_as_complex tensor_split swapdims moveaxis mH H adjoint hsplit vsplit dsplit numpy storage untyped_storage "
     "data_ptr atleast_1d atleast_2d atleast_3d broadcast_to broadcast_tensors from_numpy from_dlpack alias __getitem__ "
-    "unsafe_split unsafe_chunk".split()
+    "unsafe_split unsafe_chunk __array__ __array_interface__ __cuda_array_interface__ flat".split()
 )
 # A copy, unless nothing would change.
 PERHAPS = frozenset(
@@ -36,10 +36,16 @@ NO_TENSOR = re.compile(
 )
 LISTS = re.compile(r"\b(?:list|List|Sequence|tuple|Tuple|dict|Dict)\b")
 
-Origin = tuple[str, str]  # a parameter, and what of it: its memory, a list of tensors, or perhaps a copy
+Origin = tuple[
+    str, str
+]  # a parameter, and what of it: its memory, a list of tensors, perhaps a copy, an array, an address
 Value = frozenset[Origin]
-MEMORY, LIST, MAYBE = "memory", "list", "perhaps"
+MEMORY, LIST, MAYBE, ARRAY, ADDRESS = "memory", "list", "perhaps", "array", "address"
 NOTHING: Value = frozenset()
+OUT_OF_TORCH = {  # the memory as something else than a tensor
+    "data_ptr": ADDRESS, "__array_interface__": ADDRESS, "__cuda_array_interface__": ADDRESS, "numpy": ARRAY,
+    "__array__": ARRAY, "asarray": ARRAY, "asanyarray": ARRAY,
+}  # fmt: skip
 
 
 @dataclass
@@ -243,6 +249,9 @@ class Values:
 
     of_FormattedValue = of_Await
 
+    def of_JoinedStr(self, node: ast.JoinedStr) -> Value:
+        return computed(NOTHING.union(*map(self.value, node.values)))
+
     def of_Yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
         if node.value is not None:
             self.found.returned |= held([self.value(node.value)])
@@ -254,7 +263,7 @@ class Values:
         value = self.value(node.value)
         self.value(node.slice)
         return frozenset(
-            (name, MEMORY if what == LIST or self.basic(node.slice) else MAYBE)
+            (name, MEMORY if what == LIST else what if self.basic(node.slice) else MAYBE)
             for name, what in value
             if what == LIST or not isinstance(node.slice, ast.Compare)  # x[x > 0] is a copy
         )
@@ -285,13 +294,13 @@ class Values:
         value = self.value(node.value)
         if in_place(node.attr) and not self.triton:
             self.effect("unknown", value, node.lineno, f"its method {node.attr} is taken")
-        return value if node.attr in VIEWS else NOTHING
+        return known_as(node.attr, value) if node.attr in OUT_OF_TORCH else value if node.attr in VIEWS else NOTHING
 
     def of_BinOp(self, node: ast.BinOp) -> Value:
         both = self.value(node.left) | self.value(node.right)
         if self.triton:
             return both if isinstance(node.op, ast.Add | ast.Sub) else NOTHING
-        return frozenset(o for o in both if o[1] == LIST)  # a list of both
+        return frozenset(o for o in both if o[1] == LIST) | computed(both)  # a list of both
 
     def of_IfExp(self, node: ast.IfExp) -> Value:
         self.value(node.test)
@@ -332,7 +341,17 @@ def held(values: Iterable[Value]) -> Value:
 
 
 def perhaps(value: Value) -> Value:
-    return frozenset((name, MAYBE) for name, _ in value)
+    return frozenset((name, what if what == ADDRESS else MAYBE) for name, what in value)
+
+
+def known_as(name: str, value: Value) -> Value:
+    """The memory as one of OUT_OF_TORCH gives it."""
+    return frozenset((root, OUT_OF_TORCH[name] if what == MEMORY else what) for root, what in value)
+
+
+def computed(value: Value) -> Value:
+    """What is made of an address may be another one."""
+    return frozenset(o for o in value if o[1] == ADDRESS)
 
 
 def last(node: ast.expr) -> str:

@@ -16,7 +16,8 @@ from schema_patch.python import flow
 from schema_patch.python.modules import Modules
 
 HELPERS = """
-import asyncio, collections, copy, dataclasses, functools, itertools, operator, types
+import asyncio, collections, copy, ctypes, dataclasses, functools, itertools, operator, types
+import numpy as np
 import torch
 import torch.nn.functional as F
 def helper(t): t.add_(1)
@@ -212,8 +213,47 @@ torch.ops.aten.detach(x).add_(1)
 l = []; l.append((y, x)); l[0][1].add_(1)
 q = collections.deque([y]); q.appendleft(x); q.popleft().add_(1)
 d = collections.defaultdict(list); d['k'].append(x); d['k'][0].add_(1)
+x.numpy().fill(7)
+x.numpy()[...] = 7
+x.numpy()[::-1].sort()
+a = x.numpy(); a.put([0], [7])
+a = [x.numpy()]; a[0].sort(); a[0].fill(7)
+a = x.numpy()[0:2]; a.fill(7)
+a = np.asarray(x); a.fill(7)
+a = np.asarray(x, dtype="float32"); a[0] = 7
+a = x.__array__(); a[0] = 7
+x.numpy().flat[0] = 7
+x.detach().numpy().reshape(-1)[0] = 7
+np.copyto(x.numpy(), 7)
+np.add.at(x.numpy(), [0], 7)
+np.multiply(x.numpy(), 2, out=x.numpy())
+np.put(x.numpy(), [0], [7])
+np.nan_to_num(x.mul_(0).div_(0).numpy(), copy=False)
+a = x.numpy(); a.partition(1); a[0] = 7
+a = x.numpy().view("int32"); a |= 7
+def f(t): return t.numpy()\nf(x).fill(7)
+memoryview(x.numpy())[0] = 7
+torch.frombuffer(memoryview(x.numpy()), dtype=torch.float32).add_(1)
+ctypes.memset(x.data_ptr(), 0, 4)
+ctypes.memset(x.data_ptr() + 4, 0, 4)
+p = x.data_ptr(); p += 4; ctypes.memset(p, 0, 4)
+ctypes.memset(int(f"{x.data_ptr()}"), 0, 4)
+ctypes.memset(int(hex(x.data_ptr()), 16), 0, 4)
+p = int(x.data_ptr()); ctypes.memset(p | 4, 0, 4)
+p = x.numpy().__array_interface__["data"][0]; ctypes.memset(p, 0, 4)
+(ctypes.c_float * 3).from_address(x.data_ptr())[0] = 7
+ctypes.cast(x.data_ptr(), ctypes.POINTER(ctypes.c_float))[0] = 7
+p = ctypes.c_void_p(x.data_ptr()); ctypes.memset(p, 0, 4)
+f = ctypes.memset; f(x.data_ptr(), 0, 4)
+getattr(ctypes, "memset")(x.data_ptr(), 0, 4)
+p = (x.data_ptr(), 4); ctypes.memset(p[0], 0, p[1])
+p = max(x.data_ptr(), 0); ctypes.memset(p, 0, 4)
+x.untyped_storage()[0] = 7
+x.untyped_storage().fill_(7)
+torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)).add_(1)
+np.from_dlpack(x)[0] if False else x.numpy().fill(7)
 """.strip().split("\n")
-SURE = 132  # of them are told as writes
+SURE = 149  # of them are told as writes
 READS = """
 t = x.clone(); t.add_(1)
 t = x + y; t.add_(1)
@@ -230,6 +270,12 @@ x = x.float() * 2; x.add_(1)
 z = torch.zeros_like(x); z.add_(x)
 z = helper(x.clone())
 o = types.SimpleNamespace(t=x); z = o.t.sum()
+a = x.numpy() + 1; a[0] = 3; a.sort()
+a = x.numpy().copy(); a.sort()
+z = np.sort(x.numpy()).sum()
+z = x.numpy().sum()
+t = x.sort(descending=True)[0]; t.add_(1)
+a = np.array(x.numpy()); a.fill(3)
 """.strip().split("\n")
 
 

@@ -159,6 +159,8 @@ def extend(origin: Origin, selector: Selector) -> Origin | None:
         last = path[-1]
         if last is ADDRESS and selector is DEREF:
             return root, path[:-1], const
+        if selector is ADDRESS and (last is DEREF or (in_data(path) and is_data(path))):
+            return root, _pointer(path), const
         if selector is DEREF and last is DEREF and ACCESSOR in path:  # as many subscripts as the tensor has dimensions
             return origin
         if COPY in path and selector in (DEREF, DATA, ACCESSOR):
@@ -168,6 +170,16 @@ def extend(origin: Origin, selector: Selector) -> Origin | None:
     if len(path) >= DEEPEST:
         return None
     return root, (*path, selector), const
+
+
+def _pointer(path: Path) -> Path:
+    """What `&p[i]` is, and `&p[i].x`, `&p[i].array[j]`, where `p[i]` is data: as good as `p`."""
+    end = len(path)
+    if in_data(path) and path[-1] is DEREF and isinstance(path[-2], Field):
+        end -= 1
+    while isinstance(path[end - 1], Field | Element):
+        end -= 1
+    return path[: end - 1]
 
 
 def select(value: Iterable[Origin], selector: Selector) -> Value:

@@ -160,7 +160,8 @@ class AppliedCall:
             reason = summary.reasons.get(effect, "")
             if path[:1] == (PACK,) and kind == WRITE:  # which of them is not known
                 kind, reason = UNKNOWN, summary.reasons.get((UNKNOWN, root, path), "")
-            for origin in ordered(self.follow(root, path)):
+            places = self.follow(root, path)
+            for origin in ordered(select(places, ADDRESS) if kind != effect[0] else places):
                 if kind == WRITE or not (origin[2] or loaded(origin[1])):
                     state.effect(kind, origin, (*self.chain, *chain)[:LONGEST], reason)
                 if kind == UNKNOWN and isinstance(origin[0], Local):

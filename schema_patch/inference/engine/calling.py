@@ -114,8 +114,7 @@ class Calling:
             self.memory.lose(called, node)
             name = self.frame.text(node).split("(")[0][:40].strip()
             where = "not resolved" if self.heard_of(node) else "not in this tree"
-            for value in values:
-                self.escape(value, node, f"passed to {name}, which is {where}")
+            self.escape_all(items, values, node, f"passed to {name}, which is {where}")
         return result
 
     def launch(self, script: Script, values: list[Value], node: Node) -> None:
@@ -123,7 +122,7 @@ class Calling:
         first = next((n for n, value in enumerate(values) if not all(map(self.state.blank, value))), len(values))
         answers = self.frame.index.script(script.file, script.name, len(values) - first)
         if answers is None:
-            self.escape_all(values, node, f"passed to {script.name} of {script.file[-1]}, not followed")
+            self.escape_all([], values, node, f"passed to {script.name} of {script.file[-1]}, not followed")
             return
         for answer, value in zip(answers, values[first:], strict=True):
             if answer.kind is Kind.WRITTEN:
@@ -186,6 +185,7 @@ class Calling:
             else:
                 self.state.read_data([origin])
 
-    def escape_all(self, values: Sequence[Value], node: Node, reason: str) -> None:
-        for value in values:
+    def escape_all(self, items: list[Node], values: Sequence[Value], node: Node, reason: str) -> None:
+        """The same for arguments, which may be taken by reference."""
+        for value in (*values, *self.evaluator.referred(items)):
             self.escape(value, node, reason)

@@ -17,6 +17,7 @@ from schema_patch.inference.domain.values import (
     Value,
     at,
     mutable,
+    select,
     union,
 )
 from schema_patch.inference.index.scan import Function
@@ -79,6 +80,8 @@ class Calls:
         if name in CASTS or name.endswith("_cast"):
             target = function.child_by_field_name("arguments") if function.type == "template_function" else None
             return self.evaluator.cast(values[0], target, items[0]) if values else NOTHING
+        if name == "addressof" and len(items) == 1:
+            return select(self.evaluator.places(items[0]), ADDRESS)
         if not qualifiers and self.state.find(name):
             return self.calling.call_value(self.evaluator.named(name), items, values, node)
         if qualifiers and frame.types.get(qualifiers[-1]):
@@ -182,21 +185,22 @@ class Calls:
         """A function of which nothing is known: it may do anything with what it is given."""
         name, values, node, calling = call.name, call.values, call.node, self.calling
         if name in self.frame.body.template_names:
-            calling.escape_all(values, node, f"passed to {name}, a template's parameter")
+            calling.escape_all(call.items, values, node, f"passed to {name}, a template's parameter")
             return NOTHING
         if name[:1].isupper() and not name.isupper() and "_" not in name:  # a class of which nothing is known,
             if library:  # or a function of a library, which may do anything
-                calling.escape_all(values, node, f"passed to {name}, {self.where(name)}")
+                calling.escape_all(call.items, values, node, f"passed to {name}, {self.where(name)}")
             calling.run_functors(values, node)
             return union(values)
         declared = [read_parameters(p) for p in self.frame.index.prototypes.get(name, ())]
         fitting = [p for p in declared if len(p) == len(values)]
         where = self.where(name, declared=bool(fitting))
-        for number, value in enumerate(values):
+        for number, (value, place) in enumerate(zip(values, self.evaluator.referred(call.items), strict=False)):
             if fitting and all(p[number].const and "*" in p[number].type for p in fitting):
                 self.state.read_data(value)
-            else:
-                calling.escape(value, node, f"passed to {name}, {where}")
+                continue
+            by_value = fitting and all("&" not in p[number].type or "const" in p[number].type for p in fitting)
+            calling.escape(value if by_value else value | place, node, f"passed to {name}, {where}")
         return self.lambdas.results_of(union(values))
 
     def where(self, name: str, *, declared: bool = False) -> str:

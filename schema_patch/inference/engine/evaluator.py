@@ -6,7 +6,7 @@ What other parts know how to read, calls, lambdas, statements, they enter in its
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tree_sitter import Node
 
@@ -37,9 +37,11 @@ from schema_patch.inference.index.constants import decide
 
 from .frame import Frame, arguments
 from .memory import Memory
+from .types import CASTS
 
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
 ASSIGNED = frozenset("select slice narrow view index t transpose diagonal".split())
+LVALUES = frozenset({"identifier", "subscript_expression", "field_expression", "pointer_expression"})
 EMPTY = re.compile(r"\bnullopt$|\{\}$")
 
 
@@ -287,6 +289,24 @@ class Evaluator:
         pairs = zip(items, values, strict=False)
         places = [value if item.type == "call_expression" else self.places(item) for item, value in pairs]
         return places + values[len(places) :]
+
+    def referred(self, items: list[Node]) -> Iterator[Value]:
+        """The address of each argument, as what is not seen gets it that may take a reference."""
+        for item in items:
+            node = self.bare(item)
+            while node is not None and node.type == "call_expression":
+                function = node.child_by_field_name("function")
+                name = self.frame.names(function)[-1:]
+                if name not in (("forward",), ("move",), ("addressof",)) and not (
+                    name and name[0] in CASTS and any("&" in text for text in self.frame.template_arguments(function))
+                ):
+                    break
+                node = self.bare(next(iter(arguments(node.child_by_field_name("arguments"))), None))
+            variable = (
+                self.state.find(self.frame.text(node)) if node is not None and node.type == "identifier" else None
+            )
+            fixed = variable is not None and (variable.reference is None or "const" in variable.kind)
+            yield NOTHING if node is None or node.type not in LVALUES or fixed else select(self.places(node), ADDRESS)
 
     def of_assignment_expression(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")

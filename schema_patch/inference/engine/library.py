@@ -142,7 +142,7 @@ class Library:
         if not call.functional:
             return None
         values, models = call.values, self.models
-        self.state.read_data(union(values))
+        self.state.read_data(self.state.reachable(union(values)))  # of lists too
         if call.name in models.names.views and values:
             return values[0]
         dense = call.name in models.names.dense

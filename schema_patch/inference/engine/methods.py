@@ -32,6 +32,7 @@ from schema_patch.inference.domain.values import (
     either,
     field,
     in_data,
+    is_data,
     select,
     union,
 )
@@ -168,7 +169,9 @@ class Methods:
         if listed or not pointers[3]:
             self.memory.write_some(pointers, {3 if listed else 2}, call.node)
         else:
-            self.calling.escape_all(call.values, call.node, f"passed to the method {call.name}, which is not resolved")
+            self.calling.escape_all(
+                call.items, call.values, call.node, f"passed to the method {call.name}, which is not resolved"
+            )
 
     def in_place(self, call: Method) -> Value | None:
         """`x.add_(y)`, and what gives a tensor other data."""
@@ -239,7 +242,9 @@ class Methods:
                 held = frozenset(o for o in self.state.reachable(value - self.memory.tensors(value)))
                 self.calling.escape(self.memory.tensors(held), node, f"in an object whose {name} is not resolved")
             if not known:
-                self.calling.escape_all(values, node, f"passed to the method {name}, which is not resolved")
+                elements = select((o for o in value if in_data(o[1]) and is_data(o[1])), ADDRESS)
+                self.calling.escape(elements, node, f"an element whose method {name} is not resolved")
+                self.calling.escape_all(call.items, values, node, f"passed to the method {name}, which is not resolved")
         if name not in self.models.names.metadata:
             self.state.read_data(value.union(*values))
         self.calling.run_functors(values, node)

@@ -116,5 +116,5 @@ def read_parameters(text: str) -> tuple[Parameter, ...]:
         pointer = "*" in kind[len(outer) :]
         # `T* const p` is a const pointer to what can be written; `const T* p` is not.
         const = bool(re.match(r"const\b", outer) or re.search(r"\bconst$", outer)) and pointer
-        found.append(Parameter(name, kind, kind.endswith("&") and not kind.endswith("&&"), const))
+        found.append(Parameter(name, kind, kind.endswith("&"), const))
     return tuple(found)

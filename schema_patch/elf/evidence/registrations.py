@@ -28,8 +28,10 @@ from .traced import NOWHERE
 from .users import Users
 
 LEVELS = 12  # of callers
-# Instructions followed, a decoded one counted as 20: some minutes. libtorch_cpu.so has more.
+# Instructions followed, a decoded one counted as 20: some minutes, and a second or two for a small library. Published
+# ones take at most 6 for a byte of code; libtorch_cpu.so has more than WORK.
 WORK, DECODED = 100_000_000, 20
+LEAST, BYTE = 1_000_000, 64
 TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
 DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
@@ -90,8 +92,14 @@ class _Search:
     steps: int = 0
 
     @property
+    def left(self) -> int:
+        """The work that is not done yet."""
+        code = sum(part.end - part.start for part in self.layout.code)
+        return min(WORK, LEAST + BYTE * code) - self.steps - DECODED * self.image.decoded
+
+    @property
     def exhausted(self) -> bool:
-        return self.steps + DECODED * self.image.decoded > WORK
+        return self.left < 0
 
     def sites(self, *groups: tuple[str, ...]) -> tuple[list[set[int]], set[int]]:
         """Of each group of names, the ends of all calls of functions whose name begins so; and who keeps an address."""
@@ -198,7 +206,7 @@ class _Search:
         imported = Imports(self.image.traces)
         memory = Memory(self.image.constant, shared=self._shared)
         memory.writes = [] if self.image.traces else None
-        follower = Follower(self.program, memory, imported)
+        follower = Follower(self.program, memory, imported, most=self.left)
         why = ""
         try:
             follower.call(IMAGE + entry)

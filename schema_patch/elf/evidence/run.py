@@ -48,13 +48,15 @@ class Frame:
 class Follower:
     """What was followed, and how far. `lost`: jumps to where nobody knows; `cut`: functions that call themselves.
 
-    `import_(follower, name, site)` does what another library's function does."""
+    `import_(follower, name, site)` does what another library's function does; `most`: instructions."""
 
     def __init__(
         self,
         program: Program,
         memory: Memory,
         import_: Callable[[Follower, str, int], bool],
+        *,
+        most: int = STEPS,
     ) -> None:
         self.program, self.memory, self.import_ = program, memory, import_
         self.step, self.name = program.step, program.name
@@ -62,7 +64,7 @@ class Follower:
         self.registers.general[RSP] = STACK + STACK_SIZE - 4096
         memory.floor = lambda: self.registers.general[RSP]
         self.frames: list[Frame] = []
-        self.steps = 0
+        self.steps, self.most = 0, min(most, STEPS)
         self.called: set[int] = set()
         self.entered: set[int] = set()
         self.lost: list[int] = []
@@ -145,6 +147,8 @@ class Follower:
         step, registers, memory, line = self.step, self.registers, self.memory, self.program.image.line
         resumed = self.program.resumed(frame.entry)
         while at != stop:
+            if self.steps > self.most:
+                raise Limit(f"{self.most} instructions from one function on")
             end, count, acts = line(at)
             if count and not at < stop < end and not resumed:
                 for act in acts:
@@ -204,8 +208,6 @@ class Follower:
                 return self._returned(frame)
             else:
                 return False
-            if self.steps > STEPS:
-                raise Limit(f"{STEPS} instructions from one function on")
         return True
 
     def _resume(self, frame: Frame) -> None:

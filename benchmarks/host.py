@@ -79,12 +79,12 @@ def measure() -> dict[str, float]:
 
     from esimd_ops import registry
     from esimd_ops.races import trial
-    from esimd_ops.races.watch import Runtime
+    from esimd_ops.races.watch import HostRuntime
     from esimd_ops.table import OPS
     from esimd_ops.trials.subject import OfTable
 
     importlib.import_module(NAMESPACE)
-    runtime = Runtime.loaded()
+    runtime = HostRuntime.loaded()
     runtime.schedule(os.environ["SCHEDULE"])
     seconds = {}
     for op, schema in registry.schemas(NAMESPACE).items():

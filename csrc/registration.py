@@ -72,11 +72,15 @@ def text(root: Path) -> str:
 
 
 def declared(root: Path) -> Iterator[ast.FunctionDef]:
-    """The functions of esimd_ops/ops, file by file."""
+    """The functions of esimd_ops/ops, file by file; one that is `@like(other)` with the arguments of that one."""
     for path in sorted((root / "esimd_ops/ops").glob("*.py")):
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and any(ast.unparse(d) == "operator" for d in node.decorator_list):
-                yield node
+        functions = {n.name: n for n in ast.parse(path.read_text("utf-8")).body if isinstance(n, ast.FunctionDef)}
+        for function in functions.values():
+            for decorator in map(ast.unparse, function.decorator_list):
+                if decorator.startswith("like("):
+                    function.args = functions[decorator[5:-1]].args
+                if decorator == "operator" or decorator.startswith("like("):
+                    yield function
 
 
 def schema(function: ast.FunctionDef, entry: dict[str, Any]) -> str:

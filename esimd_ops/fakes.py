@@ -91,9 +91,8 @@ def register(namespace: str = OURS) -> tuple[str, ...]:
     Call after the library that registers the operators is loaded.
     """
     known = table.load().entries
-    missing = {
-        op: found for op, found in registry.schemas(namespace).items() if op in known and not registry.has_fake(found)
-    }
+    every = {op: found for op, found in registry.schemas(namespace).items() if op in known}
+    missing = {op: found for op, found in every.items() if not registry.has_fake(f"{found.namespace}::{op}")}
     for found in missing.values():
         torch.library.register_fake(found.name, fake_of(found))
     return tuple(missing)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from esimd_ops.observe.opcheck import Refused
-    from esimd_ops.observe.record import Record
+    from esimd_ops.observe.opcheck import OpcheckFailure
+    from esimd_ops.observe.record import SeenRecord
     from schema_patch.model import Report
 
 MARKER = "schema_allow(op, ..., reason): in this test the operators may do what their schemas do not say"
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     spaces = [*(config.getoption("schema_observe") or ()), *(config.getoption("schema_opcheck") or ())]
     if spaces:
         starts_others = getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput")
-        config.pluginmanager.register(_Collected(config) if starts_others else _Observed(config, spaces))
+        config.pluginmanager.register(_Collected(config) if starts_others else _Observing(config, spaces))
     elif config.getoption("schema_save") or config.getoption("schema_table"):
         raise pytest.UsageError("--schema-save and --schema-table: name the operators, --schema-observe NS")
 
@@ -48,8 +48,8 @@ class _Reporting:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._strict = bool(config.getoption("schema_strict"))
-        self.records: list[Record] = []
-        self.refused: list[Refused] = []
+        self.records: list[SeenRecord] = []
+        self.refused: list[OpcheckFailure] = []
         self.lost: list[str] = []
         self._report: Report | None = None
 
@@ -101,10 +101,10 @@ class _Collected(_Reporting):
             return
         import msgspec
 
-        from esimd_ops.observe.opcheck import Refused
-        from esimd_ops.observe.record import Record
+        from esimd_ops.observe.opcheck import OpcheckFailure
+        from esimd_ops.observe.record import SeenRecord
 
-        record, refused = msgspec.json.decode(sent, type=tuple[Record, list[Refused]])
+        record, refused = msgspec.json.decode(sent, type=tuple[SeenRecord, list[OpcheckFailure]])
         self.records.append(record)
         self.refused += [each for each in refused if each not in self.refused]
 
@@ -113,7 +113,7 @@ class _Collected(_Reporting):
         self.conclude(session)
 
 
-class _Observed(_Reporting):
+class _Observing(_Reporting):
     """A process that runs tests."""
 
     def __init__(self, config: pytest.Config, spaces: list[str]) -> None:

@@ -1,6 +1,7 @@
 """What torch's registry holds of a namespace, as the schemas that the rest of the kit reads. Registers nothing."""
 
 import torch
+from torch._library import simple_registry
 
 from schema_patch.schemas import grammar
 from schema_patch.schemas.grammar import Schema
@@ -29,14 +30,18 @@ def names(namespace: str) -> tuple[str, ...]:
     return tuple(schemas(namespace))
 
 
-def overload(found: Schema) -> torch._ops.OpOverload:
-    """The callable operator of a schema that `schemas` gave."""
-    packet = getattr(getattr(torch.ops, found.namespace or ""), found.name.rpartition("::")[2])
-    operator: torch._ops.OpOverload = getattr(packet, found.overload or "default")
+def overload(op: str | Schema) -> torch._ops.OpOverload:
+    """`namespace::name.overload`, or its schema -> the operator; it must be registered."""
+    namespace, _, name = (f"{op.namespace}::{op.op}" if isinstance(op, Schema) else op).partition("::")
+    name, _, variant = name.partition(".")
+    operator: torch._ops.OpOverload = getattr(getattr(getattr(torch.ops, namespace), name), variant or "default")
     return operator
 
 
-def has_fake(found: Schema) -> bool:
-    """Somebody said what the operator does on tensors without data."""
-    name = found.name + (f".{found.overload}" if found.overload else "")
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, "Meta"))
+def has_fake(op: str) -> bool:
+    """Torch can tell what the operator, as namespace::name.overload, gives on fake tensors."""
+    entry = simple_registry.singleton._data.get(op)
+    if entry is not None and entry.fake_impl.kernel is not None:
+        return True
+    keys = ("Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(op, key) for key in keys)

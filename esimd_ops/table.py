@@ -1,23 +1,20 @@
-"""OPS: the 47 operators, one entry each. Start here: what an operator writes, means, is tried with and may deviate by.
+"""OPS: the 47 operators. Start here: what an operator writes, means, is tried with and may deviate by.
 
-What an operator writes and returns is read from `schema_patch/schemas/policies/esimd.toml`, its meaning from
-`reference`, its arguments from `samples`, its callable form from `ops`; this table says how closely a kernel has to
-follow. Numbers follow one rule (`HALF`); an entry names what is stricter or of another kind.
+Which there are, and what each writes and returns, is read from `schema_patch/schemas/policies/esimd.toml`, its meaning
+from `reference`, its arguments from `samples`, its callable form from `ops`; this table says how closely a kernel has
+to follow. Numbers follow one rule (`HALF`); SPECIAL names what is stricter or of another kind.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from schema_patch.schemas import table as policies
-from schema_patch.schemas.grammar import Schema
 
-from . import fakes, ops, reference, samples
-from .reference.parts import nibbles
-
-Tensors = dict[str, Tensor]
+from . import ops, reference, samples
+from .reference.parts import Tensors, nibbles
 
 
 @dataclass(frozen=True)
@@ -99,23 +96,23 @@ class Operator:
         """The sizes to try it with, for `samples.make`; the first is the ordinary one."""
         return samples.SIZES[self.name][1]
 
-    def fake(self, schema: Schema) -> Callable[..., Tensor | None]:
-        """What torch.compile may assume, for the form in which the operator is registered."""
-        return fakes.fake_of(schema)
+    @property
+    def _entry(self) -> policies.Entry:
+        return policies.load().entries[self.name]
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return policies.load().entries[self.name].arguments
+        return self._entry.arguments
 
     @property
     def overwritten(self) -> tuple[str, ...]:
         """Arguments whose old contents do not matter, where they are written at all."""
-        return policies.load().entries[self.name].writes
+        return self._entry.writes
 
     @property
     def inplace(self) -> tuple[str, ...]:
         """Arguments that are read and written."""
-        return policies.load().entries[self.name].inplace
+        return self._entry.inplace
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -125,7 +122,7 @@ class Operator:
     @property
     def returned(self) -> str | None:
         """The argument that the published form hands back."""
-        returns = policies.load().entries[self.name].returns
+        returns = self._entry.returns
         return returns if returns in self.arguments else None
 
     def tolerance(self, output: str) -> Tolerance:
@@ -134,69 +131,22 @@ class Operator:
 
 GDN = {"conv_state": EXACT, "z_out": EXACT, "ssm_state": STEEP, "output": STEEP}
 TOPK = {"top_indices": EXACT}
+SCATTER = {"scattered_hidden": EXACT, "scattered_weights": EXACT}
 
-OPS: dict[str, Operator] = {
-    operator.name: operator
-    for operator in (
-        # one token times fp8 weights: one scale a row (pern), one scale (pert), one for 128 x 128 weights (blockscale)
-        Operator("esimd_gemv_fp8_pern"),
-        Operator("esimd_gemv_fp8_pern_fused2"),
-        Operator("esimd_gemv_fp8_pern_fused3"),
-        Operator("esimd_gemv_fp8_pert"),
-        Operator("esimd_gemv_fp8_pert_fused2"),
-        Operator("esimd_gemv_fp8_pert_fused3"),
-        Operator("esimd_gemv_fp8_pert_bmg"),
-        Operator("esimd_gemv_fp8_blockscale_fused2"),
-        Operator("esimd_gemv_fp8_blockscale_fp16_fused2"),
-        # one token times fp16 or int4 weights
-        Operator("esimd_gemv_fp16"),
-        Operator("esimd_gemv_fp16_gelu_mul"),
-        Operator("esimd_gemv_int4"),
-        Operator("esimd_gemv_int4_fused2"),
-        # a norm in front: after adding the residual, or of gated heads
-        Operator("esimd_resadd_norm_gemv_fp8_pert"),
-        Operator("esimd_resadd_norm_gemv2_fp8_pert"),
-        Operator("esimd_resadd_norm_gemv_int4_pert"),
-        Operator("esimd_scaled_resadd_norm_gemv_fp8_pert"),
-        Operator("esimd_norm_gemv_fp8_pert"),
-        Operator("esimd_norm_gemv_int4_pert"),
-        Operator("esimd_norm_gemv_fp8_blockscale"),
-        Operator("esimd_norm_gemv_norm_fp16"),
-        # norms alone
-        Operator("esimd_rms_norm", over={"output": "input"}),
-        Operator("esimd_fused_add_rms_norm"),
-        Operator("esimd_fused_scaled_add_rms_norm", {"hidden_states": FLIPS}),
-        Operator("esimd_fused_add_rms_norm_batched"),
-        Operator("esimd_rms_norm_gated"),
-        Operator("esimd_norm_add_norm", {"out": FLIPS}, over={"out": "h2_raw"}),
-        Operator("esimd_accum_norm_add_norm", {"out": FLIPS}),
-        # attention heads
-        Operator("esimd_qkv_split_norm_rope", {"v_out": EXACT}),
-        Operator("esimd_qkv_split_norm_rope_v"),
-        # few tokens times quantised weights
-        Operator("esimd_gemm_fp8_pert"),
-        Operator("esimd_gemm_int4_pgrp", loose="makes its weights in half precision throughout"),
-        Operator("esimd_gemm_fp8_blockscale"),
-        # gated delta net
-        Operator("esimd_gdn_conv_fused", GDN),
-        Operator("esimd_gdn_conv_fused_seq", GDN),
-        Operator("esimd_gdn_conv_fused_seq_spec", GDN),
-        # mixture of experts
-        Operator("esimd_moe_topk", TOPK),
-        Operator("topk_v2", TOPK),
-        Operator("esimd_moe_scatter", {"scattered_hidden": EXACT, "scattered_weights": EXACT}),
-        Operator(
-            "esimd_moe_scatter_fused",
-            {"scattered_hidden": EXACT, "scattered_weights": EXACT},
-            comparable=by_destination,
-        ),
-        Operator("esimd_moe_gather"),
-        Operator("esimd_moe_silu_mul"),
-        Operator("esimd_moe_gelu_tanh_mul"),
-        Operator("esimd_moe_gemm_fp8"),
-        Operator("esimd_moe_gemm_fp8_pert"),
-        Operator("esimd_moe_gemm_fp8_blockscale"),
-        # quantising
-        Operator("q4_0_quantize", {"out_qweight": NIBBLES}, comparable=quantised),
-    )
+SPECIAL: dict[str, dict[str, Any]] = {
+    "esimd_rms_norm": {"over": {"output": "input"}},
+    "esimd_fused_scaled_add_rms_norm": {"tolerances": {"hidden_states": FLIPS}},
+    "esimd_norm_add_norm": {"tolerances": {"out": FLIPS}, "over": {"out": "h2_raw"}},
+    "esimd_accum_norm_add_norm": {"tolerances": {"out": FLIPS}},
+    "esimd_qkv_split_norm_rope": {"tolerances": {"v_out": EXACT}},
+    "esimd_gemm_int4_pgrp": {"loose": "makes its weights in half precision throughout"},
+    "esimd_gdn_conv_fused": {"tolerances": GDN},
+    "esimd_gdn_conv_fused_seq": {"tolerances": GDN},
+    "esimd_gdn_conv_fused_seq_spec": {"tolerances": GDN},
+    "esimd_moe_topk": {"tolerances": TOPK},
+    "topk_v2": {"tolerances": TOPK},
+    "esimd_moe_scatter": {"tolerances": SCATTER},
+    "esimd_moe_scatter_fused": {"tolerances": SCATTER, "comparable": by_destination},
+    "q4_0_quantize": {"tolerances": {"out_qweight": NIBBLES}, "comparable": quantised},
 }
+OPS = {name: Operator(name, **SPECIAL.get(name, {})) for name in policies.load().entries}

@@ -13,6 +13,8 @@ from schema_patch.commands.console import OPS, selection, show, status, within
 from schema_patch.commands.help import Command, examples
 from schema_patch.model import ToolError
 
+from .options import LIBRARIES, SAMPLES, STRICT
+
 if TYPE_CHECKING:
     from esimd_ops.host.build import Built
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("-I", "--include", multiple=True, type=click.Path(path_type=Path), help="More folders with headers.")
 @click.option("-D", "--define", multiple=True, metavar="NAME[=VALUE]", help="A macro that the tree's build gives.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True)
-def host_build(tree: Path, out: Path, compiler: str, checks: bool, sanitize: tuple[str, ...], **asked: Any) -> int:
+def host_build(tree: Path, out: Path, **given: Any) -> int:
     """Compile the .sycl and registration files of a torch extension with ESIMD kernels for the CPU, as they stand.
 
     Exit code 1 where some sources did not compile; the libraries of the others are made, and what they need of these
@@ -43,14 +45,13 @@ def host_build(tree: Path, out: Path, compiler: str, checks: bool, sanitize: tup
     """
     from esimd_ops.host import build
 
-    if checks and sanitize:
+    if given["checks"] and given["sanitize"]:
         raise click.UsageError("--checks and --sanitize exclude each other: both use the compiler's instrumentation")
-    if "memory" in sanitize and "clang" not in compiler:
+    if "memory" in given["sanitize"] and "clang" not in given["compiler"]:
         raise click.UsageError("--sanitize memory needs --compiler clang++")
-    plan = build.HostBuild(tree=tree, out=out, compiler=compiler, checks=checks, sanitize=sanitize, **asked)
     with status("") as step:
         step(f"building {tree}")
-        built = build.build(plan)
+        built = build.build(build.HostBuild(tree=tree, out=out, **given))
     _tell(built, tree, out)
     return 1 if built.failed or built.lost else 0
 
@@ -97,20 +98,16 @@ def _tell(built: Built, tree: Path, out: Path) -> None:
     show_default=True,
     help="decode (the ordinary one), all, models (of served models), or sizes such as 8x4x8.",
 )
-@click.option(
-    "--samples",
-    metavar="FILE",
-    help="Operators of your own: a Python file with SAMPLES, module:function, or a folder of `observe --save`.",
-)
+@SAMPLES
 @click.option(
     "--card", "cards", multiple=True, metavar="NAME", help="So many groups at once as this card holds (repeat)."
 )
-@click.option("--kernels", metavar="FILE", help="With --card: what `kernels --format json` printed.")
+@click.option("--kernels", default="", metavar="FILE", help="With --card: what `kernels --format json` printed.")
 @click.option(
     "--registers", type=click.Choice(["128", "256"]), default="128", show_default=True, help="Of a thread, else."
 )
 @click.option("--schedules", multiple=True, metavar="NAME|WORDS", help="Only these (repeat, or semicolons).")
-@click.option("--library", "libraries", multiple=True, metavar="PATH", help="What registers the operators (repeat).")
+@LIBRARIES
 @click.option("--beyond", is_flag=True, help="Also arguments outside the domain of the published library.")
 @click.option("--suppress", metavar="FILE", help="Races known to be harmless, with reasons (TOML).")
 @click.option("--reproducer", metavar="FILE", help="Write the smallest case that shows a finding to FILE.")
@@ -118,23 +115,20 @@ def _tell(built: Built, tree: Path, out: Path) -> None:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "sarif", "html"]), default="text", show_default=True
 )
-@click.option("--strict", is_flag=True, help="Warnings count as findings.")
+@STRICT
 def races(
+    *,
     namespace: str,
     ops: tuple[str, ...],
-    shapes: str,
-    samples: str | None,
     cards: tuple[str, ...],
-    kernels: str | None,
     registers: str,
     schedules: tuple[str, ...],
-    libraries: tuple[str, ...],
-    beyond: bool,
     suppress: str | None,
     reproducer: str | None,
     replay: str | None,
     form: str,
     strict: bool,
+    **given: Any,
 ) -> int:
     """Run the operators of a host build under orders of work-groups and work-items, and judge every access once.
 
@@ -146,14 +140,10 @@ def races(
     from esimd_ops.trials.libraries import expect
 
     order = Order(
+        **given,
         namespace=namespace,
-        libraries=libraries,
         operators=within(selection(ops), namespace),
-        shapes=shapes,
         schedules=chosen(schedules, cards),
-        beyond=beyond,
-        samples=samples or "",
-        kernels=kernels or "",
         registers=int(registers),
     )
     if replay:

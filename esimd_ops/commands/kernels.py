@@ -10,6 +10,8 @@ import click
 from schema_patch.commands.console import show_errors, split, status
 from schema_patch.commands.help import Command, examples
 
+from .options import STRICT
+
 
 @click.command(cls=Command, epilog=examples(
     "python -m esimd_ops kernels build/bmg/schema_kit.whl --target bmg-g21",
@@ -22,7 +24,7 @@ from schema_patch.commands.help import Command, examples
 @click.option("--only", default="", metavar="WORD", help="Only kernels whose name has this in it.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Images at once [default: the processors].")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
-@click.option("--strict", is_flag=True, help="Warnings count as findings.")
+@STRICT
 def kernels(
     where: Path,
     words: tuple[str, ...],

@@ -6,6 +6,7 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was checked). Data 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -18,6 +19,7 @@ from .graphs import graphs
 from .host import host_build, races
 from .kernels import kernels
 from .observe import observe
+from .options import LIBRARIES, SAMPLES, STRICT
 from .probe import probe
 
 
@@ -43,19 +45,9 @@ def esimd_ops() -> None:
 @click.option("--repeat", type=click.IntRange(min=2), help="Runs on the same inputs [default: 5; 20 with --severe].")
 @click.option("--quick", is_flag=True, help="One sample of each operator, eagerly: a first answer.")
 @click.option("--severe", is_flag=True, help="Every kind of check with every sample; takes minutes.")
-@click.option(
-    "--library",
-    "libraries",
-    multiple=True,
-    metavar="PATH",
-    help="What registers the operators: a shared library, a Python file or a module (repeat; loaded in this order).",
-)
+@LIBRARIES
 @click.option("--shapes", metavar="SET|SIZES", default="all", show_default=True, help="all, models, or sizes: 8x4x8.")
-@click.option(
-    "--samples",
-    metavar="FILE",
-    help="Operators of your own: a Python file with SAMPLES, module:function, or a folder of `observe --save`.",
-)
+@SAMPLES
 @click.option(
     "--beyond/--published",
     default=None,
@@ -65,22 +57,20 @@ def esimd_ops() -> None:
 @click.option("--record", metavar="FILE", help="Write the bits of every output to FILE.")
 @click.option("--against", metavar="FILE", help="Compare the bits of every output with those recorded in FILE.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--strict", is_flag=True, help="Warnings count as findings.")
+@STRICT
 def check(
+    *,
     namespace: str,
-    device: str,
     ops: tuple[str, ...],
     repeat: int | None,
     quick: bool,
     severe: bool,
-    libraries: tuple[str, ...],
-    shapes: str,
-    samples: str | None,
     beyond: bool | None,
     record: str | None,
     against: str | None,
     form: str,
     strict: bool,
+    **given: Any,
 ) -> int:
     """Run every operator of a build against its reference: numbers, what it writes and where, repeatability, compiled.
 
@@ -94,23 +84,20 @@ def check(
 
     if quick and severe:
         raise click.UsageError("--quick and --severe exclude each other")
-    expect(namespace, libraries, samples or "")
+    expect(namespace, given["libraries"], given["samples"])
     then = records.read(against) if against else None
-    asked = selection(ops) if samples else known_ops(ops, table.load())
+    asked = selection(ops) if given["samples"] else known_ops(ops, table.load())
     request = Request(
+        **given,
         namespace=namespace,
-        device=device,
         operators=tuple(sorted(within(asked, namespace))),
         repeat=repeat or (20 if severe else 5),
         effort="severe" if severe else "quick" if quick else "usual",
-        libraries=libraries,
         beyond=namespace == "esimd_ops" if beyond is None else beyond,
-        shapes=shapes,
-        samples=samples or "",
     )
     with status("checking") as step:
         outcome = supervise.check(request, step)
-    now = records.of(outcome, device)
+    now = records.of(outcome, request.device)
     told = records.compare(now, then) if then else ()
     if record:
         files.write(record, now)

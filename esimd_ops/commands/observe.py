@@ -12,6 +12,8 @@ from schema_patch.commands.console import show
 from schema_patch.commands.help import Command, examples
 from schema_patch.model import Report, ToolError
 
+from .options import STRICT
+
 FORMS = ("text", "json", "sarif", "html")
 
 
@@ -33,7 +35,7 @@ FORMS = ("text", "json", "sarif", "html")
 @click.option("--budget", type=click.FloatRange(0, 1, min_open=True), help="Share of run time that it keeps: 0.05.")
 @click.option("--from", "records", multiple=True, metavar="FILE", help="What SCHEMA_KIT_OBSERVE=FILE left (repeat).")
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True)
-@click.option("--strict", is_flag=True, help="Warnings count as findings.")
+@STRICT
 def observe(
     program: tuple[str, ...],
     namespace: tuple[str, ...],

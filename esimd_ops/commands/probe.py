@@ -6,10 +6,12 @@ import sys
 
 import click
 
-from esimd_ops.probe.question import Answer, Question
-from schema_patch.commands.console import OPS, selection, within
+from esimd_ops.probe.question import ProbeAnswer, Question
+from schema_patch.commands.console import OPS, selection, show, within
 from schema_patch.commands.help import Command, examples
 from schema_patch.model import Report
+
+from .options import LIBRARIES, SAMPLES
 
 
 @click.command(cls=Command, epilog=examples(
@@ -20,15 +22,8 @@ from schema_patch.model import Report
 @click.option(
     "--device", default="cpu", show_default=True, help="Where to run; on cuda and xpu graphs are replayed too."
 )
-@click.option(
-    "--library", "libraries", multiple=True, metavar="PATH", help="What registers the operators: .so, .py or module."
-)
-@click.option(
-    "--samples",
-    default="",
-    metavar="FILE",
-    help="Operators of your own: a Python file with SAMPLES, module:function, or a folder of `observe --save`.",
-)
+@LIBRARIES
+@SAMPLES
 @click.option("--guard", is_flag=True, help="With the guard on.")
 @click.option("--keep", metavar="DIR", help="Write the graphs that are wrong to DIR.")
 def probe(
@@ -65,11 +60,9 @@ def _all(samples: str, namespace: str) -> list[str]:
     return list(named(samples, namespace))
 
 
-def _show(report: Report, answers: dict[str, Answer]) -> int:
+def _show(report: Report, answers: dict[str, ProbeAnswer]) -> int:
     from rich.console import Console
     from rich.table import Table
-
-    from schema_patch.report import text as render
 
     programs = list(dict.fromkeys(f"{seen.program}, {seen.stage}" for a in answers.values() for seen in a.seen))
     colours = {"right": "green", "refused": "yellow", "not comparable": "yellow"}
@@ -79,9 +72,4 @@ def _show(report: Report, answers: dict[str, Answer]) -> int:
         table.add_row(op, *(f"[{colours.get(cells.get(p, ''), 'red')}]{cells.get(p, '-')}" for p in programs))
     if answers:
         Console(width=None if sys.stdout.isatty() else 200).print(table)
-    for finding in report.findings:
-        click.echo(render.finding_line(finding))
-    click.echo(render.summary(report))
-    for error in report.errors:
-        click.echo(render.error_line(error), err=True)
-    return report.exit_code
+    return show(report, "text")

@@ -28,20 +28,20 @@ LOOKED_AT = 64  # calls of each operator
 PASSED_OVER = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-class Seen(msgspec.Struct):
+class CallSeen(msgspec.Struct):
     """One way in which an operator was called: how often among the first calls, and a place that called it."""
 
     calls: int
     place: str
 
 
-class Record(msgspec.Struct):
+class ProcessRecord(msgspec.Struct):
     """What one process has seen. `operators`: namespace::name -> state -> Seen."""
 
     pid: int
     command: str
     started: float
-    operators: dict[str, dict[str, Seen]]
+    operators: dict[str, dict[str, CallSeen]]
 
 
 def folder() -> Path:
@@ -52,9 +52,9 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~"), ".cache")) / "schema-kit" / "graphs"
 
 
-def read(where: Path) -> list[Record]:
+def read(where: Path) -> list[ProcessRecord]:
     """The records in a folder, oldest process first; what is being written is passed over."""
-    records = [msgspec.json.decode(path.read_bytes(), type=Record) for path in where.glob("*.json")]
+    records = [msgspec.json.decode(path.read_bytes(), type=ProcessRecord) for path in where.glob("*.json")]
     return sorted(records, key=lambda record: record.started)
 
 
@@ -73,7 +73,7 @@ class Recorder:
     def __init__(self, namespaces: Iterable[str], where: Path) -> None:
         self.namespaces = frozenset(namespaces) | {TWINS}
         self.path = where / f"{os.getpid()}.json"
-        self.record = Record(os.getpid(), " ".join(sys.argv), time.time(), {})
+        self.record = ProcessRecord(os.getpid(), " ".join(sys.argv), time.time(), {})
         self._left: dict[Any, int] = {}  # by operator: how many of its calls are still looked at; 0 for those of others
         self._lock = threading.RLock()
         self._originals: dict[type, Any] = {}
@@ -113,7 +113,7 @@ class Recorder:
             if state in states:
                 states[state].calls += 1
             else:
-                states[state] = Seen(1, place)
+                states[state] = CallSeen(1, place)
                 self._write()
 
     def _write(self) -> None:

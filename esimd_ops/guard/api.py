@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
-from esimd_ops import environment
+from esimd_ops import environment, registry
 from esimd_ops import replace as replacing
 from schema_patch.model import Effect
 from schema_patch.schemas import grammar
@@ -240,7 +240,7 @@ def _guard(namespace: str, again: bool = False) -> bool:
 
 def _decision(op: str, schema: grammar.Schema, known: Known) -> Decision:
     decision = decide(schema, known.effect(schema))
-    if decision.action is Action.NOTHING and not decision.results and not rules.has_fake(op):
+    if decision.action is Action.NOTHING and not decision.results and not registry.has_fake(op):
         return replace(decision, action=Action.FAKE)
     if decision.action in (Action.GUARDED, Action.CLONED) and rules.taken(op):
         reason = "another functionalization rule is registered for it"

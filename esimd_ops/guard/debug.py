@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from esimd_ops.tensors import copied
 from schema_patch.model import is_argument
 
 from . import api, rules, twins
@@ -54,9 +55,9 @@ def first_difference(
     compiled: list[Recorded] = []
     guarded = {d.op: d for d in api.status().guarded}
     with _Eager(guarded, eager):
-        program(*_copies(args))
+        program(*copied(args))
     with _recording_twins(guarded, compiled):
-        torch.compile(program, backend=backend)(*_copies(args))
+        torch.compile(program, backend=backend)(*copied(args))
     for op, pair, number in _matched(eager, compiled):
         if pair is None:
             missing = "compiled" if sum(r.op == op for r in eager) >= number else "eager"
@@ -104,13 +105,13 @@ def _recording_twins(guarded: dict[str, Decision], into: list[Recorded]) -> Iter
 def _recorded(decision: Decision, call: Any, args: Any, kwargs: Any, into: list[Recorded]) -> Any:
     reader = rules.TracedCall(decision)
     names = [arg.name for arg in decision.schema.args]
-    given = {name: _copies(reader.argument(name, args, kwargs)) for name in names}
+    given = {name: copied(reader.argument(name, args, kwargs)) for name in names}
     result = call(*args, **kwargs)
-    made = {name: _copies(reader.argument(name, args, kwargs)) for name in decision.writes}
+    made = {name: copied(reader.argument(name, args, kwargs)) for name in decision.writes}
     parts = result if isinstance(result, (tuple, list)) else (result,)
     if len(parts) == len(decision.results):  # of the operator itself; a twin gives what is new
         parts = [part for part, kind in zip(parts, decision.results, strict=True) if not is_argument(kind)]
-    made |= {f"result {index}": _copies(part) for index, part in enumerate(parts)}
+    made |= {f"result {index}": copied(part) for index, part in enumerate(parts)}
     into.append(Recorded(decision.op, given, made))
     return result
 
@@ -139,11 +140,3 @@ def _differs(eager: Any, compiled: Any, rtol: float, atol: float) -> str:
     if torch.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
         return ""
     return f"largest difference {(a - b).abs().nan_to_num(float('inf')).max().item():.6g}"
-
-
-def _copies(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, (tuple, list)):
-        return type(value)(_copies(part) for part in value)
-    return value

@@ -10,15 +10,17 @@ An operator with an autograd kernel of its own is left to that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from esimd_ops.registry import overload
+from esimd_ops.tensors import tensors
 from schema_patch.model import is_argument
 
 from .decide import Action, Decision
-from .twins import built, overload
+from .twins import built
 
 DEVICES = ("CPU", "CUDA", "XPU", "PrivateUse1")
 _placed: dict[str, Any] = {}  # by operator: what is registered as long as it lives
@@ -86,14 +88,6 @@ def underived(make: Callable[[], Any]) -> Any:
     """What `make` gives, as of an operator without a derivative whose arguments require grad."""
     apply: Any = _Underived.apply
     return apply(make, torch.empty(0, requires_grad=True))
-
-
-def tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from tensors(part)
 
 
 def is_differentiated(op: str) -> bool:

@@ -7,23 +7,26 @@ index beyond its table may end the process.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from esimd_ops.registry import overload
+from esimd_ops.tensors import copied, same_bits, tensors
 from schema_patch.model import Effect
 from schema_patch.schemas import grammar
 
 from . import late
 from .decide import GuardError
-from .twins import overload
 
 RUNS = 9  # results held at once: more than the rings of four or eight buffers that libraries keep
 # What an operator raises on arguments that it does not take.
 TROUBLE = (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AssertionError, AttributeError)
-Arguments = dict[str, Any]
+Values = dict[str, Any]
 
 
 def effects(
@@ -78,7 +81,7 @@ def effect(op: torch._ops.OpOverload, sample: Any) -> Effect:
 class _Results:
     """What one run gave, and the copies that it was given."""
 
-    def __init__(self, result: Any, count: int, copies: Arguments) -> None:
+    def __init__(self, result: Any, count: int, copies: Values) -> None:
         self.values: tuple[Any, ...] = () if not count else tuple(result) if count > 1 else (result,)
         self.copies = copies
 
@@ -87,7 +90,7 @@ def _is_registered(namespace: str, name: str) -> bool:
     return any(grammar.parse(str(schema)).op == name for schema in late.registered(namespace))
 
 
-def _by_name(op: torch._ops.OpOverload, parsed: grammar.Schema, sample: Any) -> Arguments:
+def _by_name(op: torch._ops.OpOverload, parsed: grammar.Schema, sample: Any) -> Values:
     names = [arg.name for arg in parsed.args]
     if isinstance(sample, Mapping):
         arguments = dict(sample)
@@ -102,9 +105,9 @@ def _by_name(op: torch._ops.OpOverload, parsed: grammar.Schema, sample: Any) -> 
     return arguments
 
 
-def _run(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Arguments) -> tuple[set[str], _Results]:
+def _run(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Values) -> tuple[set[str], _Results]:
     """The names of arguments whose contents change, and the results."""
-    copies = {name: _copy(value) for name, value in arguments.items()}
+    copies = {name: copied(value) for name, value in arguments.items()}
     positional = [arg.name for arg in parsed.args if not arg.kwarg_only]
     given = list(_while_given(positional, copies))
     result = op(*(copies[name] for name in given), **{n: v for n, v in copies.items() if n not in given})
@@ -112,14 +115,14 @@ def _run(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Arguments
     return written, _Results(result, len(parsed.returns), copies)
 
 
-def _while_given(names: list[str], values: Arguments) -> Iterator[str]:
+def _while_given(names: list[str], values: Values) -> Iterator[str]:
     for name in names:
         if name not in values:
             return
         yield name
 
 
-def _written_if_it_runs(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Arguments) -> set[str]:
+def _written_if_it_runs(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Values) -> set[str]:
     try:
         return _run(op, parsed, arguments)[0]
     except TROUBLE:  # not every operator takes every input
@@ -140,7 +143,7 @@ def _replaced(value: Any) -> Iterator[Any]:
 
 
 def _kept_or_fresh(
-    op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Arguments, words: tuple[str, ...]
+    op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Values, words: tuple[str, ...]
 ) -> tuple[str, ...]:
     """What each result is: one that is no argument is new, unless several runs give fewer storages than results."""
     if all(words):
@@ -158,36 +161,25 @@ def _kept_or_fresh(
     return tuple(said)
 
 
-def _copy(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone(memory_format=torch.preserve_format)
-    if isinstance(value, (tuple, list)):
-        return type(value)(_copy(part) for part in value)
-    return value
-
-
 def _same(old: Any, new: Any) -> bool:
     """Bit for bit, so that NaN equals itself."""
     if isinstance(old, torch.Tensor):
-        return old.shape == new.shape and torch.equal(*(t.contiguous().view(-1).view(torch.uint8) for t in (old, new)))
+        return same_bits(old, new)
     if isinstance(old, (tuple, list)):
         return all(_same(a, b) for a, b in zip(old, new, strict=True))
     return True
 
 
-def _which(value: Any, arguments: Arguments, op: str) -> str:
+def _which(value: Any, arguments: Values, op: str) -> str:
     """The argument that this result is, "" for none. Raises GuardError for a view of one."""
     for name, argument in arguments.items():
-        for given in argument if isinstance(argument, (tuple, list)) else (argument,):
-            for part in value if isinstance(value, (tuple, list)) else (value,):
-                if not isinstance(given, torch.Tensor) or not isinstance(part, torch.Tensor) or not part.numel():
-                    continue
-                if part.untyped_storage().data_ptr() != given.untyped_storage().data_ptr():
-                    continue
-                whole = part.data_ptr() == given.data_ptr() and part.shape == given.shape
-                if whole and part.stride() == given.stride() and part is value and given is argument:
-                    return name
-                raise GuardError(
-                    f"{op} returns a view of its argument '{name}': that cannot be guarded; keep it out of the graph"
-                )
+        for given, part in itertools.product(tensors(argument), filter(Tensor.numel, tensors(value))):
+            if part.untyped_storage().data_ptr() != given.untyped_storage().data_ptr():
+                continue
+            whole = part.data_ptr() == given.data_ptr() and part.shape == given.shape
+            if whole and part.stride() == given.stride() and part is value and given is argument:
+                return name
+            raise GuardError(
+                f"{op} returns a view of its argument '{name}': that cannot be guarded; keep it out of the graph"
+            )
     return ""

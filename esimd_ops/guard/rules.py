@@ -22,11 +22,13 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch._subclasses.functional_tensor import CppFunctionalizeAPI, FunctionalTensor, FunctionalTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from esimd_ops.registry import overload
+from esimd_ops.tensors import tensors
 from schema_patch.model import buffers_kept, is_argument
 
 from . import eager
 from .decide import Action, Decision, GuardError, true_schema
-from .twins import overload, twin_of
+from .twins import twin_of
 
 log = logging.getLogger("esimd_ops.guard")
 Rule = Callable[[Any, Any, Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -89,15 +91,6 @@ def was_traced(op: str) -> bool:
     return op in _traced
 
 
-def has_fake(op: str) -> bool:
-    """Torch can tell what the operator gives on fake tensors."""
-    entry = registry._data.get(op)
-    if entry is not None and entry.fake_impl.kernel is not None:
-        return True
-    keys = ("Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(op, key) for key in keys)
-
-
 class TracedCall:
     """Reads the arguments of a call of one operator by their names."""
 
@@ -124,7 +117,7 @@ class TracedCall:
         """What `make` gives: as of any operator without a derivative, it requires grad where an argument does."""
         if not self.underived or not torch.is_grad_enabled():
             return make()
-        needed = any(tensor.requires_grad for tensor in eager.tensors((*args, *kwargs.values())))
+        needed = any(tensor.requires_grad for tensor in tensors((*args, *kwargs.values())))
         return eager.underived(make) if needed else make()
 
     def merged(self, back: dict[str, Any], new: Any) -> Any:
@@ -232,7 +225,7 @@ def _say(decision: Decision, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
     """Everything that a person should know of this operator in a graph."""
     _traced.add(decision.op)
     log.debug("%s is traced as %s", decision.op, decision.twin)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in eager.tensors((*args, *kwargs.values()))):
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors((*args, *kwargs.values()))):
         _warn_once(f"{decision.op}: guarded operators have no gradient under torch.compile")
     if _is_kept():
         twin = decision.twin.partition("(")[0]

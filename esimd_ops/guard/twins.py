@@ -13,21 +13,14 @@ from typing import Any
 import torch
 
 from esimd_ops import native
+from esimd_ops.registry import overload
 from schema_patch.model import buffers_kept, is_argument
 
 from .decide import TWINS, Decision
 
 _library = torch.library.Library(TWINS, "FRAGMENT")
-Watcher = Callable[[Decision, Callable[..., Any]], Callable[..., Any]]
-_watcher: list[Watcher] = []
-
-
-def overload(op: str) -> torch._ops.OpOverload:
-    """`namespace::name.overload` -> the operator; it must be registered."""
-    namespace, _, name = op.partition("::")
-    name, _, variant = name.partition(".")
-    operator: torch._ops.OpOverload = getattr(getattr(getattr(torch.ops, namespace), name), variant or "default")
-    return operator
+Watching = Callable[[Decision, Callable[..., Any]], Callable[..., Any]]
+_watcher: list[Watching] = []
 
 
 def twin_of(decision: Decision) -> torch._ops.OpOverload:
@@ -66,7 +59,7 @@ def _implement(name: str, decision: Decision, op: torch._ops.OpOverload, fates: 
 
 
 @contextmanager
-def watched(watcher: Watcher) -> Iterator[None]:
+def watched(watcher: Watching) -> Iterator[None]:
     """Twins traced meanwhile are others, in Python; each of their calls goes through what `watcher` makes of it."""
     _watcher.append(watcher)
     try:

@@ -19,7 +19,7 @@ from schema_patch.build.driver.absent import throwing
 from schema_patch.model import ToolError
 
 from . import absent, lacks, libraries
-from .sources import Source, include_folders, read_with_headers, sources, sub_groups, uses_torch
+from .sources import HostSource, include_folders, read_with_headers, sources, sub_groups, uses_torch
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = "libesimd_host.so"
@@ -124,14 +124,14 @@ def build(plan: HostBuild) -> Built:
 class _Linked:
     """Libraries that load, those that do not and why, what the linker said of others, and what is stood in for."""
 
-    loaded: dict[Path, list[Source]]
+    loaded: dict[Path, list[HostSource]]
     refused: dict[Path, str]
     failed: dict[str, str]
     lost: dict[str, tuple[str, ...]]
 
 
 def _linked(
-    plan: HostBuild, script: Sequence[str], objects: Mapping[Source, str], targets: Mapping[str, list[Source]]
+    plan: HostBuild, script: Sequence[str], objects: Mapping[HostSource, str], targets: Mapping[str, list[HostSource]]
 ) -> _Linked:
     """Links and loads each library; one that lacks functions once more, with functions that throw."""
     links = {target: _link(target, [objects[source] for source in group], group) for target, group in targets.items()}
@@ -174,8 +174,8 @@ def _not_for_the_host(text: str) -> str:
 
 
 def _script(
-    plan: HostBuild, files: Mapping[Source, str], folders: Sequence[Path]
-) -> tuple[list[str], dict[Source, str]]:
+    plan: HostBuild, files: Mapping[HostSource, str], folders: Sequence[Path]
+) -> tuple[list[str], dict[HostSource, str]]:
     """The build file up to the objects, and these by source. `files`: each source's text with that of its headers."""
     prelude = plan.out / "prelude.hpp"
     if not prelude.exists():
@@ -261,7 +261,7 @@ def _escaped(path: str | Path) -> str:
     return re.sub(r"([$ :])", r"$\1", str(path))
 
 
-def _compile(source: Source, name: str, text: str, once: bool) -> str:
+def _compile(source: HostSource, name: str, text: str, once: bool) -> str:
     extra = f"-DTORCH_EXTENSION_NAME={source.extension}"
     if source.pybind:
         extra += " -DESIMD_HOST_PYBIND"
@@ -274,7 +274,7 @@ def _compile(source: Source, name: str, text: str, once: bool) -> str:
     return f"build {_escaped(name)}: compile {_escaped(source.path)}{after}\n  extra = {extra}"
 
 
-def _link(target: str, parts: Iterable[str], group: Iterable[Source]) -> str:
+def _link(target: str, parts: Iterable[str], group: Iterable[HostSource]) -> str:
     extra = "-ltorch_python" if any(source.pybind for source in group) else ""
     inputs = " ".join(map(_escaped, parts))
     return f"build {_escaped(target)}: link {inputs} | {libraries.FOLDER}/{RUNTIME}\n  extra = {extra}"

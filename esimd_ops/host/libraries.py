@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from . import absent
-from .sources import Source
+from .sources import HostSource
 
 FOLDER = "libraries"  # beside the files that load them: a namespace may be called like its library
 
@@ -75,11 +75,11 @@ def symbols(path: Path) -> tuple[set[str], set[str], set[str]]:
     return strong, weak, needed
 
 
-def groups(objects: Mapping[Source, Path]) -> list[list[Source]]:
+def groups(objects: Mapping[HostSource, Path]) -> list[list[HostSource]]:
     """Sources whose objects need each other's symbols, in the order of the tree, without programs and lone helpers."""
     read = {source: symbols(path) for source, path in objects.items()}
     read = {source: names for source, names in read.items() if "main" not in names[0]}
-    defined: list[dict[str, list[Source]]] = [{}, {}]
+    defined: list[dict[str, list[HostSource]]] = [{}, {}]
     for source, (strong, weak, _) in read.items():
         for owners, names in zip(defined, (strong, weak), strict=True):
             for symbol in names:
@@ -92,7 +92,7 @@ def groups(objects: Mapping[Source, Path]) -> list[list[Source]]:
                 joined = group[source] | group[owner]
                 for member in joined:
                     group[member] = joined
-    unique: list[list[Source]] = []
+    unique: list[list[HostSource]] = []
     for source in read:
         members = [other for other in read if other in group[source]]
         if members not in unique and not all(member.helper for member in members):
@@ -100,9 +100,9 @@ def groups(objects: Mapping[Source, Path]) -> list[list[Source]]:
     return unique
 
 
-def names(grouped: Iterable[list[Source]]) -> dict[str, list[Source]]:
+def names(grouped: Iterable[list[HostSource]]) -> dict[str, list[HostSource]]:
     """A file name for each library: that of its first source that registers something, with its folders where taken."""
-    named: dict[str, list[Source]] = {}
+    named: dict[str, list[HostSource]] = {}
     for group in grouped:
         chief = next((source for source in group if source.registers), group[0])
         whole = chief.name.rpartition(".")[0].replace("/", "_")
@@ -116,7 +116,7 @@ def names(grouped: Iterable[list[Source]]) -> dict[str, list[Source]]:
     return named
 
 
-def what_does_not_load(libraries: Mapping[Path, list[Source]]) -> dict[Path, str]:
+def what_does_not_load(libraries: Mapping[Path, list[HostSource]]) -> dict[Path, str]:
     """Loads each library in a child, as its users will; what the loader said of those that it refuses."""
     refused: dict[Path, str] = {}
     left = {str(path): [name for source in group for name in source.modules] for path, group in libraries.items()}
@@ -154,7 +154,7 @@ def _readable(words: str) -> str:
 
 
 def write_loaders(
-    out: Path, libraries: Mapping[str, list[Source]]
+    out: Path, libraries: Mapping[str, list[HostSource]]
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """A Python file for each namespace whose operators are defined, and for each module.
 

@@ -36,7 +36,7 @@ _CONSTANT = r"(?:\b(?:constexpr|const|enum)\b[\w\s:<>]*\b{0}\s*=|#\s*define\s+{0
 
 
 @dataclass(frozen=True)
-class Source:
+class HostSource:
     """One C++ file of a tree.
 
     name        its path within the tree
@@ -61,7 +61,7 @@ class Source:
         return bool(self.namespaces or self.modules)
 
 
-def _read(path: Path, root: Path, alone: bool) -> Source:
+def _read(path: Path, root: Path, alone: bool) -> HostSource:
     text = path.read_text("utf-8", "replace")
     inner = path.relative_to(root).with_suffix("")
     extension = path.stem if alone else "_".join(inner.parts)
@@ -70,7 +70,7 @@ def _read(path: Path, root: Path, alone: bool) -> Source:
         found = ("".join(re.findall(r"\w+", name.partition("(")[2] or name)) for name in pattern.findall(text))
         return tuple(dict.fromkeys(name.replace(EXTENSION, extension) for name in found))
 
-    return Source(
+    return HostSource(
         path=path,
         name=path.relative_to(root).as_posix(),
         extension=extension,
@@ -82,7 +82,7 @@ def _read(path: Path, root: Path, alone: bool) -> Source:
     )
 
 
-def sources(tree: Path, only: Sequence[str] = ()) -> tuple[Source, ...]:
+def sources(tree: Path, only: Sequence[str] = ()) -> tuple[HostSource, ...]:
     """The C++ sources of a tree, in its order. Raises ToolError where none is a kernel or registers anything."""
     if not tree.is_dir():
         raise ToolError("no such directory", str(tree))

@@ -10,7 +10,7 @@ from schema_patch.model import Report
 from schema_patch.schemas.table import Table
 
 from . import judge, tables
-from .record import Record
+from .record import SeenRecord
 from .schedule import EVERY, FIRST, Schedule
 from .session import Save, Session, namespaces
 
@@ -22,7 +22,7 @@ class Seen:
         self.session = session
 
     @property
-    def record(self) -> Record:
+    def record(self) -> SeenRecord:
         return self.session.record()
 
     def report(self, *, strict: bool = False) -> Report:

@@ -16,7 +16,7 @@ from torch import Tensor
 from . import memory, reading
 from .handed import Results
 from .reading import NotWatched
-from .record import Operator, Times, Where, tell
+from .record import OperatorSeen, TimesSeen, Where, count, tell
 from .schedule import Alarm
 
 
@@ -46,7 +46,7 @@ class Before:
         self._guarded = [(memory.regions([storage])[0], handed) for storage, handed in guarded]
         self.moment = results.now()
 
-    def compare(self, seen: Operator, where: Where) -> None:
+    def compare(self, seen: OperatorSeen, where: Where) -> None:
         """Puts into `seen` what changed since."""
         memory.synchronize(self._devices)
         now = self._version_counts()
@@ -54,7 +54,7 @@ class Before:
         here = threading.current_thread()
         alone = not any(thread is not here and not isinstance(thread, Alarm) for thread in threading.enumerate())
         for name in self.tensors:
-            seen.given[name] = seen.given.get(name, 0) + 1
+            count(seen.given, name)
         written = self._reformed(seen, where)
         for region, apart in zip(self._regions, self._apart, strict=True):
             if (changed := region.changed()) is not None:
@@ -63,15 +63,17 @@ class Before:
         for name in (name for name in moved if name not in written):
             # Views of one storage are counted together, whoever writes to one of them.
             if name in self._declared or (alone and not known & self._homes(name)):
-                tell(seen.same, name, Times(where))
+                tell(seen.same, name, TimesSeen(where))
         for region, kept in self._guarded:
             if (changed := region.changed()) is None:
                 continue
             for handed in kept:
                 whole = (region.start, region.start + region.size)
                 start, end = whole if handed.argument else (handed.start, handed.end)
-                if count := region.count(changed, start, end):
-                    tell(seen.earlier if alone else seen.meanwhile, str(handed), Times(where, 1, count, end - start))
+                if found := region.count(changed, start, end):
+                    tell(
+                        seen.earlier if alone else seen.meanwhile, str(handed), TimesSeen(where, 1, found, end - start)
+                    )
 
     def _told_apart(self, region: memory.Region) -> dict[str, list[tuple[Tensor, Tensor]]]:
         """Sums of undeclared arguments: that may share blocks with others, and with what nobody gave, but no byte."""
@@ -95,7 +97,7 @@ class Before:
     def _version_counts(self) -> dict[str, list[int | None]]:
         return {name: [_version(tensor) for tensor in parts] for name, parts in self.tensors.items()}
 
-    def _reformed(self, seen: Operator, where: Where) -> set[str]:
+    def _reformed(self, seen: OperatorSeen, where: Where) -> set[str]:
         """Arguments that have another shape, or lie elsewhere, since the call."""
         found = set()
         for name, forms in self._forms.items():
@@ -105,7 +107,7 @@ class Before:
                 now = []
             if [_form(part) for part in now] != forms:
                 size = _size(now)
-                tell(seen.writes, name, Times(where, 1, size, size))
+                tell(seen.writes, name, TimesSeen(where, 1, size, size))
                 seen.given.setdefault(name, 1)
                 found.add(name)
         return found
@@ -115,7 +117,7 @@ class Before:
         region: memory.Region,
         changed: Tensor,
         apart: dict[str, list[tuple[Tensor, Tensor]]],
-        seen: Operator,
+        seen: OperatorSeen,
         where: Where,
         *,
         beside: bool,
@@ -126,13 +128,13 @@ class Before:
         covers = {name: region.cover(parts) for name, parts in own.items()}
         written = set()
 
-        def count(units: Tensor, most: int) -> int:
+        def size(units: Tensor, most: int) -> int:
             return min(int(units.sum()) * region.unit, most)
 
         kept = {n for n, sums in apart.items() if all(torch.equal(region.sums(t), was) for t, was in sums)}
         for name in (name for name in covers if name in {*self._declared, *apart} - kept):
-            if found := count(changed & covers[name], _size(own[name])):
-                tell(seen.writes, name, Times(where, 1, found, _size(own[name])))
+            if found := size(changed & covers[name], _size(own[name])):
+                tell(seen.writes, name, TimesSeen(where, 1, found, _size(own[name])))
                 written.add(name)
         for name in written:
             changed = changed & ~covers[name]
@@ -141,16 +143,16 @@ class Before:
         others = {name: cover for name, cover in covers.items() if name not in {*self._declared, *apart}}
         owners = sum((cover.to(torch.uint8) for cover in others.values()), torch.zeros_like(changed, dtype=torch.uint8))
         for name, cover in others.items():
-            if found := count(changed & cover & (owners == 1), _size(own[name])):
-                tell(seen.writes, name, Times(where, 1, found, _size(own[name])))
+            if found := size(changed & cover & (owners == 1), _size(own[name])):
+                tell(seen.writes, name, TimesSeen(where, 1, found, _size(own[name])))
                 written.add(name)
         several = changed & (owners > 1)
         if bool(several.any()):
             names = [name for name, cover in others.items() if bool((several & cover).any())]
-            tell(seen.either, " or ".join(names), Times(where, 1, count(several, region.size), region.size))
+            tell(seen.either, " or ".join(names), TimesSeen(where, 1, size(several, region.size), region.size))
             written |= set(names)
-        if beside and (found := count(changed & (owners == 0), region.size)):
-            tell(seen.outside, ", ".join(own), Times(where, 1, found, region.size))
+        if beside and (found := size(changed & (owners == 0), region.size)):
+            tell(seen.outside, ", ".join(own), TimesSeen(where, 1, found, region.size))
         return written
 
 

@@ -75,7 +75,7 @@ class Instead:
         return None
 
 
-class Entry:
+class Interception:
     """Puts what `replace` makes (None: nothing) in the place of all operators, now and when they are first used."""
 
     def __init__(self, replace: Replace) -> None:

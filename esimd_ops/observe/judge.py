@@ -17,12 +17,12 @@ from schema_patch.model import Checked, Effect, Finding, Location, Report, Sever
 from schema_patch.schemas import grammar, rules
 from schema_patch.schemas.grammar import Arg, Schema
 
-from .record import Operator, Record, Result, Times, Where
+from .record import OperatorSeen, ResultSeen, SeenRecord, TimesSeen, Where
 
 NEVER = "never called"
 
 
-def report(record: Record, *, strict: bool = False) -> Report:
+def report(record: SeenRecord, *, strict: bool = False) -> Report:
     """The verdict on every operator of the record, and what it rests on."""
     checked: list[Checked] = []
     findings: list[Finding] = []
@@ -41,7 +41,7 @@ def report(record: Record, *, strict: bool = False) -> Report:
     return Report(tuple(checked), tuple(findings), tuple(_missing(record)), facts=facts, strict=strict)
 
 
-def _missing(record: Record) -> Iterator[ToolError]:
+def _missing(record: SeenRecord) -> Iterator[ToolError]:
     """Namespaces that were asked for and that nobody has."""
     have = {op.partition("::")[0] for op in record.operators}
     for name in (name for name in record.namespaces if name not in have):
@@ -51,7 +51,7 @@ def _missing(record: Record) -> Iterator[ToolError]:
         yield ToolError(f"namespace '{name}': expected operators torch.ops.{name}, found none; {words}")
 
 
-def effect(schema: Schema, seen: Operator) -> Effect | None:
+def effect(schema: Schema, seen: OperatorSeen) -> Effect | None:
     """What the operator was seen to do; None where it never was watched."""
     if not seen.watched:
         return None
@@ -61,14 +61,14 @@ def effect(schema: Schema, seen: Operator) -> Effect | None:
     return Effect(schema.op, writes, returns, evidence(seen))
 
 
-def evidence(seen: Operator) -> str:
+def evidence(seen: OperatorSeen) -> str:
     """Numbers and places behind what is said of an operator."""
     parts = [f"{seen.watched} of {seen.calls} calls watched"]
     parts += [f"'{name}' written in {_times(times)}" for name, times in seen.writes.items()]
     return "; ".join([*parts, f"first at {where(seen.first)}"])
 
 
-def never_given(schema: Schema, seen: Operator) -> tuple[str, ...]:
+def never_given(schema: Schema, seen: OperatorSeen) -> tuple[str, ...]:
     """Tensor arguments that no watched call had, or none with a byte in it."""
     return tuple(arg.name for arg in schema.args if arg.type.is_tensor and arg.name not in seen.given)
 
@@ -81,7 +81,7 @@ def where(call: Where | None) -> str:
     return str(Where(f"{_near(path)}:{line}", call.shapes, call.call))
 
 
-def unsure(schema: Schema, seen: Operator) -> Iterator[str]:
+def unsure(schema: Schema, seen: OperatorSeen) -> Iterator[str]:
     """What could not be told of an operator that was watched, in words."""
     for name in schema.writes:
         if name in seen.writes:
@@ -119,7 +119,7 @@ def doubts(report: Report) -> Iterator[str]:
         yield f"never called: {', '.join(never)}"
 
 
-def _findings(op: str, schema: Schema, seen: Operator) -> Iterator[Finding]:
+def _findings(op: str, schema: Schema, seen: OperatorSeen) -> Iterator[Finding]:
     place, found = _location(seen.first), effect(schema, seen)
     assert found
     for rule in (rules.undeclared_write, rules.undeclared_alias, rules.private_buffer):
@@ -149,7 +149,7 @@ def _findings(op: str, schema: Schema, seen: Operator) -> Iterator[Finding]:
         yield Finding(judgement.code, place, op, judgement.reason, Severity.WARNING)
 
 
-def _behind(code: str, schema: Schema, seen: Operator) -> str:
+def _behind(code: str, schema: Schema, seen: OperatorSeen) -> str:
     """The calls that a finding rests on."""
     if code in ("SP101", "SP102"):
         undeclared = [(n, times) for n, times in seen.writes.items() if n not in schema.writes]
@@ -171,7 +171,7 @@ def schema_name(schema: Schema) -> str:
     return f"{schema.namespace}::{schema.op}"
 
 
-def _checked(op: str, schema: Schema, seen: Operator, told: list[Finding]) -> Checked:
+def _checked(op: str, schema: Schema, seen: OperatorSeen, told: list[Finding]) -> Checked:
     place = _location(seen.first)
     if not seen.watched:
         reasons = ", ".join(f"{why} ({count})" for why, count in {**seen.unwatched, **seen.allowed}.items())
@@ -188,7 +188,7 @@ def _checked(op: str, schema: Schema, seen: Operator, told: list[Finding]) -> Ch
     return Checked(op, place, seen.schema, Verdict.NEEDS_GUARD if told else Verdict.RIGHT, reason)
 
 
-def _word(result: Result, declared: Arg) -> str:
+def _word(result: ResultSeen, declared: Arg) -> str:
     """The one word for all that a result was. An argument that was not always given makes it new where it was not."""
     if not declared.type.is_tensor:
         return "fresh"
@@ -202,7 +202,7 @@ def _word(result: Result, declared: Arg) -> str:
     return "fresh" if result.fresh and not result.same else "unknown"
 
 
-def _times(times: Times, seen: Operator | None = None) -> str:
+def _times(times: TimesSeen, seen: OperatorSeen | None = None) -> str:
     calls = f"{times.calls} of {seen.watched}" if seen else str(times.calls)
     parts = [f"{calls} watched call{'s' if times.calls != 1 or seen else ''}"]
     if times.bytes:
@@ -227,6 +227,6 @@ def _near(path: str) -> str:
     return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
 
 
-def _facts(seen: Operator) -> dict[str, object]:
+def _facts(seen: OperatorSeen) -> dict[str, object]:
     found = msgspec.to_builtins(seen)
     return dict(found) if isinstance(found, dict) else {}

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from esimd_ops.tensors import reach
+
 EXACT = 16 << 20
 BLOCK = 64 << 10
 LARGEST_MASK = 256 << 20
@@ -160,10 +162,7 @@ def _places(old: Tensor, new: Tensor) -> tuple[int, int] | None:
 def extent(tensor: Tensor) -> tuple[int, int]:
     """Where its first element begins and its last one ends, in bytes; equal where it has none."""
     first = tensor.data_ptr()
-    if not tensor.numel():
-        return first, first
-    elements = 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return first, first + elements * tensor.element_size()
+    return first, first + reach(tensor) * tensor.element_size()
 
 
 def overlap(one: Tensor, other: Tensor) -> bool:

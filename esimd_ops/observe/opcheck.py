@@ -10,7 +10,7 @@ import msgspec
 from schema_patch.model import Finding, Location
 
 
-class Refused(msgspec.Struct, frozen=True):
+class OpcheckFailure(msgspec.Struct, frozen=True):
     """One call: `checks` are opcheck's own names with the first line of what they say; `test`: where it was made."""
 
     op: str
@@ -35,7 +35,7 @@ class Replay:
             copies = saved.copied(values, on_cpu=False)
         return lambda: self._kept.append((op, copies))
 
-    def run(self, test: str) -> list[Refused]:
+    def run(self, test: str) -> list[OpcheckFailure]:
         import torch
 
         kept, self._kept = self._kept, []
@@ -44,11 +44,11 @@ class Replay:
             told = torch.library.opcheck(op, (), arguments, raise_exception=False)
             failed = {check: _line(words) for check, words in told.items() if words != "SUCCESS"}
             if failed:
-                refused.append(Refused(op.name(), test, failed))
+                refused.append(OpcheckFailure(op.name(), test, failed))
         return refused
 
 
-def findings(refused: Iterable[Refused]) -> list[Finding]:
+def findings(refused: Iterable[OpcheckFailure]) -> list[Finding]:
     """One for each operator and check, with the first test that shows it."""
     first: dict[tuple[str, str], Finding] = {}
     for each in refused:

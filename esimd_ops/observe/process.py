@@ -16,7 +16,7 @@ from esimd_ops import environment
 from schema_patch.model import ToolError
 
 from . import record
-from .record import Record
+from .record import SeenRecord
 from .schedule import EVERY, FIRST
 
 _started: list[object] = []
@@ -69,7 +69,7 @@ def start() -> None:
     _started.append(session)
 
 
-def run(program: Sequence[str], options: Options, out: IO[str] | None = None) -> tuple[Record, int]:
+def run(program: Sequence[str], options: Options, out: IO[str] | None = None) -> tuple[SeenRecord, int]:
     """Runs `script.py ARGS` or `-m module ARGS`; what it and its children were seen to do, and its exit code.
 
     out: where what it prints goes, if not where it would.

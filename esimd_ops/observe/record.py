@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from schema_patch.model import ToolError
+from esimd_ops.trials import files
 
 VERSION = 1
 STARTED = time.time_ns()  # with the process's number its name, which an older one may have had
@@ -27,7 +27,7 @@ class Where(msgspec.Struct):
         return f"{self.place} with {self.shapes}" if self.shapes else self.place
 
 
-class Times(msgspec.Struct):
+class TimesSeen(msgspec.Struct):
     """How often something was seen, the first time, and of bytes how many at most; `of`: among so many."""
 
     first: Where
@@ -35,36 +35,36 @@ class Times(msgspec.Struct):
     bytes: int = 0
     of: int = 0
 
-    def add(self, other: Times) -> None:
+    def add(self, other: TimesSeen) -> None:
         self.calls += other.calls
         if other.bytes > self.bytes:
             self.bytes, self.of = other.bytes, other.of
 
 
-class Kept(msgspec.Struct):
+class KeptSeen(msgspec.Struct):
     """A result in memory that was handed out before, not by this call. `ring`: so many calls before, at least.
     `argument`: it was not handed out, but given, as this."""
 
-    times: Times
+    times: TimesSeen
     op: str
     before: Where
     ring: int
     argument: str = ""
 
 
-class Result(msgspec.Struct):
+class ResultSeen(msgspec.Struct):
     """What one result of an operator was, by number of calls. `same`, `view`: by argument; `twins`: by the
     number of another result."""
 
     fresh: int = 0
-    same: dict[str, Times] = {}
-    view: dict[str, Times] = {}
-    twins: dict[str, Times] = {}
-    kept: Kept | None = None
+    same: dict[str, TimesSeen] = {}
+    view: dict[str, TimesSeen] = {}
+    twins: dict[str, TimesSeen] = {}
+    kept: KeptSeen | None = None
     without: dict[str, int] = {}  # fresh while this argument was not given
 
 
-class Operator(msgspec.Struct):
+class OperatorSeen(msgspec.Struct):
     """One overload. What is counted by argument says in how many watched calls.
 
     given    it was there, and held bytes
@@ -83,22 +83,22 @@ class Operator(msgspec.Struct):
     watched: int = 0
     rested: bool = False
     given: dict[str, int] = {}
-    writes: dict[str, Times] = {}
-    either: dict[str, Times] = {}
-    same: dict[str, Times] = {}
-    outside: dict[str, Times] = {}
-    earlier: dict[str, Times] = {}
-    meanwhile: dict[str, Times] = {}
-    results: list[Result] = []
+    writes: dict[str, TimesSeen] = {}
+    either: dict[str, TimesSeen] = {}
+    same: dict[str, TimesSeen] = {}
+    outside: dict[str, TimesSeen] = {}
+    earlier: dict[str, TimesSeen] = {}
+    meanwhile: dict[str, TimesSeen] = {}
+    results: list[ResultSeen] = []
     unwatched: dict[str, int] = {}
     allowed: dict[str, int] = {}  # calls that a test allows to lie, by its reason
 
 
-class Record(msgspec.Struct):
+class SeenRecord(msgspec.Struct):
     """What some processes saw. `namespaces`: those asked for; none for all that are not torch's own. `others`: those
     that have operators too, and are not torch's own."""
 
-    operators: dict[str, Operator] = {}
+    operators: dict[str, OperatorSeen] = {}
     namespaces: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     processes: int = 1
@@ -108,7 +108,7 @@ class Record(msgspec.Struct):
     version: int = VERSION
 
 
-def tell(table: dict[str, Times], name: str, times: Times) -> None:
+def tell(table: dict[str, TimesSeen], name: str, times: TimesSeen) -> None:
     """Adds to what was seen under this name."""
     if name in table:
         table[name].add(times)
@@ -116,9 +116,9 @@ def tell(table: dict[str, Times], name: str, times: Times) -> None:
         table[name] = times
 
 
-def merged(records: Iterable[Record]) -> Record:
+def merged(records: Iterable[SeenRecord]) -> SeenRecord:
     """All that these records hold; whose is the first call of two is decided by their order."""
-    found = Record(processes=0)
+    found = SeenRecord(processes=0)
     for record in records:
         found.namespaces = tuple(dict.fromkeys((*found.namespaces, *record.namespaces)))
         found.others = tuple(sorted({*found.others, *record.others}))
@@ -133,7 +133,7 @@ def merged(records: Iterable[Record]) -> Record:
     return found
 
 
-def only(record: Record, namespaces: tuple[str, ...]) -> Record:
+def only(record: SeenRecord, namespaces: tuple[str, ...]) -> SeenRecord:
     """What it says of these namespaces; of all where none is named."""
     if not namespaces:
         return record
@@ -142,54 +142,44 @@ def only(record: Record, namespaces: tuple[str, ...]) -> Record:
     return msgspec.structs.replace(record, operators=found, namespaces=namespaces, others=tuple(sorted(others)))
 
 
-def add(one: Operator, other: Operator) -> Operator:
+def count(table: dict[str, int], name: str, more: int = 1) -> None:
+    table[name] = table.get(name, 0) + more
+
+
+def add(one: OperatorSeen, other: OperatorSeen) -> OperatorSeen:
     """Adds to the one what was seen in other calls."""
     one.first = one.first or other.first
-    one.calls += other.calls
-    one.watched += other.watched
-    one.rested |= other.rested
-    for mine, more in ((one.given, other.given), (one.unwatched, other.unwatched), (one.allowed, other.allowed)):
-        for name, count in more.items():
-            mine[name] = mine.get(name, 0) + count
-    for field in ("writes", "either", "same", "outside", "earlier", "meanwhile"):
-        for name, times in getattr(other, field).items():
-            tell(getattr(one, field), name, times)
+    _add_counts(one, other)
     if not one.results:
         one.results = other.results
     elif other.results:
         for result, theirs in zip(one.results, other.results, strict=True):
-            _add_result(result, theirs)
+            _add_counts(result, theirs)
+            if result.kept and theirs.kept:
+                result.kept.times.add(theirs.kept.times)
+                result.kept.ring = min(result.kept.ring, theirs.kept.ring)
+            else:
+                result.kept = result.kept or theirs.kept
     return one
 
 
-def _add_result(one: Result, other: Result) -> None:
-    one.fresh += other.fresh
-    for field in ("same", "view", "twins"):
-        for name, times in getattr(other, field).items():
-            tell(getattr(one, field), name, times)
-    for name, count in other.without.items():
-        one.without[name] = one.without.get(name, 0) + count
-    if one.kept and other.kept:
-        one.kept.times.add(other.kept.times)
-        one.kept.ring = min(one.kept.ring, other.kept.ring)
-    else:
-        one.kept = one.kept or other.kept
+def _add_counts(one: msgspec.Struct, other: msgspec.Struct) -> None:
+    """Numbers, what either says, and what is counted or was seen by name."""
+    for field in one.__struct_fields__:
+        mine, theirs = getattr(one, field), getattr(other, field)
+        if isinstance(mine, dict):
+            for name, value in theirs.items():
+                (count if isinstance(value, int) else tell)(mine, name, value)
+        elif isinstance(mine, int):
+            setattr(one, field, mine or theirs if isinstance(mine, bool) else mine + theirs)
 
 
-def read(path: str | Path) -> Record:
+def read(path: str | Path) -> SeenRecord:
     """What processes left in a file. Raises ToolError where it is no such file."""
-    try:
-        record = msgspec.json.decode(Path(path).read_bytes(), type=Record)
-    except OSError as error:
-        raise ToolError(f"cannot read what was observed: {error.strerror}", str(path)) from error
-    except msgspec.MsgspecError as error:
-        raise ToolError(f"not a record of `observe`: {error}", str(path)) from error
-    if record.version != VERSION:
-        raise ToolError(f"expected a record of version {VERSION}, found {record.version}", str(path))
-    return record
+    return files.read(str(path), SeenRecord, "record of `observe`", version=VERSION)
 
 
-def write(folder: Path, record: Record) -> None:
+def write(folder: Path, record: SeenRecord) -> None:
     """This process's part, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{os.getpid()}-{STARTED}.json"
@@ -198,13 +188,13 @@ def write(folder: Path, record: Record) -> None:
     new.replace(part)
 
 
-def collect(folder: Path) -> Record | None:
+def collect(folder: Path) -> SeenRecord | None:
     """What all processes left in a folder so far; None where none did."""
     parts = sorted(folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name))
     return merged(map(read, parts)) if parts else None
 
 
-def recorded(path: Path) -> Record:
+def recorded(path: Path) -> SeenRecord:
     """What a file holds, with what processes left beside it that ended in the middle. Raises ToolError."""
     if parts_of(path).is_dir():
         gather(path)

@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 import torch
 from torch._ops import OpOverload
 
+from esimd_ops import registry
 from schema_patch.model import ToolError
 from schema_patch.schemas import grammar
 
 from . import entry, reading, record
-from .entry import Callee, Entry, Instead
+from .entry import Callee, Instead, Interception
 from .reading import TRACED
-from .record import Operator, Record
+from .record import OperatorSeen, SeenRecord, count
 from .schedule import OVER, Schedule
 from .watch import Signature, Watcher
 
@@ -45,7 +46,7 @@ class _State:
 
     signature: Signature
     schema: str
-    seen: Operator
+    seen: OperatorSeen
     turns: dict[tuple[Any, ...], int] = field(default_factory=dict)
     saved: set[tuple[Any, ...]] = field(default_factory=set)
     cost_s: float | None = None
@@ -66,12 +67,12 @@ class Session:
         self.watcher = Watcher()
         self.lock = threading.RLock()
         self._states: dict[str, _State] = {}
-        self._entry = Entry(self._replace)
+        self._entry = Interception(self._replace)
         self._path: Path | None = None
         self._written = 0.0
 
     def start(self) -> None:
-        entry.hide_from_dynamo(_Observed.__call__)
+        entry.hide_from_dynamo(_ObservedCallee.__call__)
         self.schedule.start()
         self._entry.open()
 
@@ -104,17 +105,17 @@ class Session:
         processes.Finalize(None, self._finish, exitpriority=100)  # children of multiprocessing end without atexit
         os.register_at_fork(after_in_child=self._begin_anew)
 
-    def record(self) -> Record:
+    def record(self) -> SeenRecord:
         """What was seen so far; registered operators that were never called are in it."""
         found, others = {}, set()
         for schema in torch._C._jit_get_all_schemas():
             if self.takes(schema.name):
-                found[full_name(schema.name, schema.overload_name)] = Operator(str(schema))
+                found[full_name(schema.name, schema.overload_name)] = OperatorSeen(str(schema))
             else:
                 others.add(schema.name.partition("::")[0])
         found |= {name: state.seen for name, state in self._states.items()}
         schedule = self.schedule
-        return Record(
+        return SeenRecord(
             dict(sorted(found.items())), self.namespaces, tuple(sorted(others - entry.TORCHS_OWN)),
             spent_s=schedule.spent_s, ran_s=schedule.ran_s,
         )  # fmt: skip
@@ -128,7 +129,7 @@ class Session:
         there = self._states.get(full)
         key = full if there is None or there.schema == text else text  # registered again, as another
         signature = Signature.of(full, grammar.parse(text))
-        return self._states.setdefault(key, _State(signature, text, Operator(text)))
+        return self._states.setdefault(key, _State(signature, text, OperatorSeen(text)))
 
     def wrote(self) -> None:
         """Called after a watched call."""
@@ -136,7 +137,7 @@ class Session:
             self._write()
 
     def _replace(self, callee: Callee, original: Callable[..., Any]) -> Instead | None:
-        return _Observed(original, callee, self) if self.takes(entry.name_of(callee)) else None
+        return _ObservedCallee(original, callee, self) if self.takes(entry.name_of(callee)) else None
 
     def _write(self) -> None:
         assert self._path
@@ -160,11 +161,11 @@ class Session:
         """In a process that was forked: what its parent saw is told by its parent."""
         self.lock = threading.RLock()
         for state in self._states.values():
-            state.seen, state.turns = Operator(state.schema), {}
+            state.seen, state.turns = OperatorSeen(state.schema), {}
         self.schedule.begin_anew()
 
 
-class _Observed(Instead):
+class _ObservedCallee(Instead):
     """In the place of one packet or overload."""
 
     def __init__(self, original: Callable[..., Any], callee: Callee, session: Session) -> None:
@@ -186,13 +187,13 @@ class _Observed(Instead):
             return self._traced(state, args, kwargs)
         needs = 0.0
         if session.allowed and (reason := session.allowed.get(self._name)):
-            seen.allowed[reason] = seen.allowed.get(reason, 0) + 1
+            count(seen.allowed, reason)
         elif session.schedule.watches(turn):
             needs = self._needs(state, args, kwargs)
             if session.schedule.affords(needs, self.put):
                 return self._watch(state, (shape, turn), args, kwargs, began)
             state.turns[shape] -= 1
-            seen.unwatched[OVER] = seen.unwatched.get(OVER, 0) + 1
+            count(seen.unwatched, OVER)
         self._spend(state, _clock() - began, needs)
         return self.original(*args, **kwargs)
 
@@ -222,7 +223,7 @@ class _Observed(Instead):
         keep: Keep | None = None
         if session.save and turn[0] not in state.saved:
             values = reading.named(state.signature.arguments, args, kwargs)
-            keep = session.save(overload_named(state.signature.op), values)
+            keep = session.save(registry.overload(state.signature.op), values)
         try:
             result = session.watcher.call(state.signature, state.seen, turn, timed, args, kwargs, session.lock)
             if keep:
@@ -235,7 +236,7 @@ class _Observed(Instead):
             self._spend(state, state.cost_s, 0.0)
 
     def _traced(self, state: _State, args: Any, kwargs: Any) -> Any:
-        state.seen.unwatched[TRACED] = state.seen.unwatched.get(TRACED, 0) + 1
+        count(state.seen.unwatched, TRACED)
         return self.original(*args, **kwargs)
 
     def _needs(self, state: _State, args: Any, kwargs: Any) -> float:
@@ -258,14 +259,6 @@ class _Observed(Instead):
 
 def full_name(name: str, overload: str) -> str:
     return f"{name}.{overload}" if overload else name
-
-
-def overload_named(full: str) -> OpOverload[..., Any]:
-    """The overload of namespace::name or namespace::name.overload."""
-    space, _, rest = full.partition("::")
-    name, _, overload = rest.partition(".")
-    found: OpOverload[..., Any] = getattr(getattr(getattr(torch.ops, space), name), overload or "default")
-    return found
 
 
 def namespaces(words: Iterable[str]) -> tuple[str, ...]:

@@ -13,10 +13,10 @@ from schema_patch.schemas.table import Entry, Table
 from schema_patch.text import files
 
 from . import judge
-from .record import Record
+from .record import SeenRecord
 
 
-def table(record: Record) -> Table:
+def table(record: SeenRecord) -> Table:
     """An entry for each operator that was watched.
 
     A table knows no overloads: of several with the same arguments it says what any of them does, of others what the

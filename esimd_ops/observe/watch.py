@@ -20,7 +20,7 @@ from . import memory, reading
 from .before import Before
 from .handed import Handed, Results
 from .reading import NotWatched
-from .record import Kept, Operator, Result, Times, Where, add, tell
+from .record import KeptSeen, OperatorSeen, ResultSeen, TimesSeen, Where, add, count, tell
 
 NOT_CALLERS = (f"{Path(__file__).parent}{os.sep}", f"{Path(torch.__file__).parent}{os.sep}", "<")
 CALLS = (torch._ops.OpOverload.__call__.__code__, torch._ops.OpOverloadPacket.__call__.__code__)
@@ -50,7 +50,7 @@ class Watcher:
     def call(
         self,
         signature: Signature,
-        seen: Operator,
+        seen: OperatorSeen,
         turn: Turn,
         original: Callable[..., Any],
         args: Sequence[Any],
@@ -70,7 +70,7 @@ class Watcher:
                 seen.first = seen.first or where
                 before = Before(values, self._results, depth, signature.declared)
         except NotWatched as error:
-            _count(seen.unwatched, str(error))
+            count(seen.unwatched, str(error))
         if before is None:
             return original(*args, **kwargs)
         returned = False
@@ -85,25 +85,25 @@ class Watcher:
             try:
                 found = [reading.tensors(part) for part in _split(result, signature.returns)]
             except NotWatched as error:
-                _count(seen.unwatched, str(error))
+                count(seen.unwatched, str(error))
                 return result
             parts = [[tensor for tensor in tensors if tensor.numel()] for tensors in found]
             before.compare(seen, where)
             seen.watched += 1
-            seen.results = seen.results or [Result() for _ in parts]
+            seen.results = seen.results or [ResultSeen() for _ in parts]
             for index, tensors in enumerate(parts):
                 self._judge(seen.results[index], tensors, parts[:index], signature, before, turn, where)
             self._remember(signature, before, parts, (turn, where, depth))
         return result
 
-    def _raised(self, signature: Signature, seen: Operator, before: Before, where: Where) -> None:
+    def _raised(self, signature: Signature, seen: OperatorSeen, before: Before, where: Where) -> None:
         """A call that ended in an error tells of what it must not write, and of nothing else."""
-        found = Operator(seen.schema, watched=1, results=[Result() for _ in range(signature.returns)])
+        found = OperatorSeen(seen.schema, watched=1, results=[ResultSeen() for _ in range(signature.returns)])
         before.compare(found, where)
         if (found.writes.keys() - signature.declared) or found.either or found.outside or found.earlier:
             add(seen, found)
         else:
-            _count(seen.unwatched, "raised an error")
+            count(seen.unwatched, "raised an error")
 
     def _remember(
         self, signature: Signature, before: Before, parts: list[list[Tensor]], call: tuple[Turn, Where, int]
@@ -119,7 +119,7 @@ class Watcher:
 
     def _judge(
         self,
-        result: Result,
+        result: ResultSeen,
         tensors: list[Tensor],
         others: list[list[Tensor]],
         signature: Signature,
@@ -134,22 +134,22 @@ class Watcher:
             size = tensor.numel() * tensor.element_size()
             if shared := _argument(tensor, given):
                 name, whole = shared
-                tell(result.same if whole and len(tensors) == 1 else result.view, name, Times(where, 1, size))
+                tell(result.same if whole and len(tensors) == 1 else result.view, name, TimesSeen(where, 1, size))
                 fresh = False
                 continue
             if handed := self._results.earlier(tensor, before.moment):
                 alike = handed.op == signature.op and handed.turn[0] == turn[0]
                 calls = max(1, turn[1] - handed.turn[1]) if alike else 1
-                _keep(result, handed, Times(where, 1, size), calls, self._results.calls_since(handed))
+                _keep(result, handed, TimesSeen(where, 1, size), calls, self._results.calls_since(handed))
                 fresh = False
             for index, other in enumerate([*others, tensors[:number]]):
                 if any(memory.overlap(tensor, twin) for twin in other):
-                    tell(result.twins, str(index), Times(where, 1, size))
+                    tell(result.twins, str(index), TimesSeen(where, 1, size))
         if fresh:
             result.fresh += 1
             for name in signature.arguments:
                 if name not in before.tensors:
-                    _count(result.without, name)
+                    count(result.without, name)
 
 
 def _argument(tensor: Tensor, given: list[tuple[str, Tensor]]) -> tuple[str, bool] | None:
@@ -169,7 +169,7 @@ def _identical(one: Tensor, other: Tensor) -> bool:
     )
 
 
-def _keep(result: Result, handed: Handed, times: Times, calls: int, watched: int) -> None:
+def _keep(result: ResultSeen, handed: Handed, times: TimesSeen, calls: int, watched: int) -> None:
     """The result was handed out before, so many calls ago, which tells the size of a ring.
 
     watched: of the calls between, those that were watched. Where some were not, the ring may have turned several times:
@@ -177,7 +177,7 @@ def _keep(result: Result, handed: Handed, times: Times, calls: int, watched: int
     """
     ring = min(calls, watched + 1)
     if result.kept is None:
-        result.kept = Kept(times, handed.op, handed.where, ring, handed.argument)
+        result.kept = KeptSeen(times, handed.op, handed.where, ring, handed.argument)
     else:
         result.kept.times.add(times)
         if ring == calls:
@@ -186,10 +186,6 @@ def _keep(result: Result, handed: Handed, times: Times, calls: int, watched: int
 
 def _split(result: Any, count: int) -> list[Any]:
     return [] if not count else list(result) if count > 1 else [result]
-
-
-def _count(table: dict[str, int], name: str) -> None:
-    table[name] = table.get(name, 0) + 1
 
 
 def caller() -> tuple[str, int]:

@@ -19,7 +19,15 @@ def operator(declared: Callable[P, R]) -> Callable[P, R]:
 
     The name, arguments and types of `declared` are the operator's own: csrc/registration.py makes its schema of them.
     """
-    name = declared.__name__
+    return _calling(declared.__name__, declared, declared.__doc__)
+
+
+def like(other: Callable[P, R]) -> Callable[[Callable[[], R]], Callable[P, R]]:
+    """The same for an operator with the arguments of another, which its own function leaves out."""
+    return lambda declared: _calling(declared.__name__, other, declared.__doc__)
+
+
+def _calling(name: str, declared: Callable[P, R], words: str | None) -> Callable[P, R]:
     entry = table.load().entries[name]
     returned = entry.returns
     place = entry.arguments.index(returned) if returned in entry.arguments else None
@@ -31,4 +39,5 @@ def operator(declared: Callable[P, R]) -> Callable[P, R]:
             return None
         return args[place] if place < len(args) else kwargs[returned]
 
+    call.__name__, call.__doc__ = name, words
     return call

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from .derived import operator
+from .derived import like, operator
 
 
 @operator
@@ -46,27 +46,8 @@ def esimd_gdn_conv_fused(
     """
 
 
-@operator
-def esimd_gdn_conv_fused_seq(
-    qkvz: Tensor,
-    conv_state: Tensor,
-    conv_weight: Tensor,
-    conv_bias: Tensor,
-    conv_state_indices: Tensor,
-    A_log: Tensor,
-    dt_bias: Tensor,
-    ba: Tensor,
-    ssm_state: Tensor,
-    ssm_state_indices: Tensor,
-    output: Tensor,
-    z_out: Tensor,
-    N: int,
-    H: int,
-    HV: int,
-    K: int,
-    V: int,
-    scale: float,
-) -> Tensor:
+@like(esimd_gdn_conv_fused)
+def esimd_gdn_conv_fused_seq() -> Tensor:
     """As esimd_gdn_conv_fused for rows in sequence: all of `q, k, v, z` in qkvz, all of `b, a` in ba."""
 
 

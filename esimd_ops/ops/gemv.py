@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from .derived import operator
+from .derived import like, operator
 
 
 @operator
@@ -52,8 +52,8 @@ def esimd_gemv_fp8_pert(input: Tensor, weight: Tensor, weight_scale: Tensor, out
     """
 
 
-@operator
-def esimd_gemv_fp8_pert_bmg(input: Tensor, weight: Tensor, weight_scale: Tensor, output: Tensor) -> Tensor:
+@like(esimd_gemv_fp8_pert)
+def esimd_gemv_fp8_pert_bmg() -> Tensor:
     """The same as esimd_gemv_fp8_pert; the original has a kernel tuned for Battlemage under this name."""
 
 
@@ -135,8 +135,6 @@ def esimd_gemv_int4(input: Tensor, weight: Tensor, weight_scale: Tensor, output:
     """
 
 
-@operator
-def esimd_gemv_int4_fused2(
-    input: Tensor, w0: Tensor, s0: Tensor, o0: Tensor, w1: Tensor, s1: Tensor, o1: Tensor
-) -> Tensor:
+@like(esimd_gemv_fp8_pert_fused2)
+def esimd_gemv_int4_fused2() -> Tensor:
     """Two esimd_gemv_int4 with one input; returns o0."""

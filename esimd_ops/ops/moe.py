@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from .derived import operator
+from .derived import like, operator
 
 
 @operator
@@ -94,8 +94,8 @@ def esimd_moe_silu_mul(input: Tensor, output: Tensor, N_gate_up: int, N_half: in
     """
 
 
-@operator
-def esimd_moe_gelu_tanh_mul(input: Tensor, output: Tensor, N_gate_up: int, N_half: int, total_rows: int) -> Tensor:
+@like(esimd_moe_silu_mul)
+def esimd_moe_gelu_tanh_mul() -> Tensor:
     """As esimd_moe_silu_mul with gelu_tanh."""
 
 
@@ -122,18 +122,8 @@ def esimd_moe_gemm_fp8(
     """
 
 
-@operator
-def esimd_moe_gemm_fp8_pert(
-    input: Tensor,
-    weight: Tensor,
-    scale: Tensor,
-    output: Tensor,
-    expert_idx: Tensor,
-    N: int,
-    K: int,
-    num_experts: int,
-    max_tokens_per_expert: int,
-) -> Tensor:
+@like(esimd_moe_gemm_fp8)
+def esimd_moe_gemm_fp8_pert() -> Tensor:
     """As esimd_moe_gemm_fp8 with one scale an expert.
 
     scale: [num_experts] fp32

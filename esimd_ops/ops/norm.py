@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from .derived import operator
+from .derived import like, operator
 
 
 @operator
@@ -33,8 +33,8 @@ def esimd_fused_scaled_add_rms_norm(
     """As esimd_fused_add_rms_norm with `a = (hidden_states + residual) * scalar`."""
 
 
-@operator
-def esimd_fused_add_rms_norm_batched(hidden_states: Tensor, residual: Tensor, weight: Tensor, eps: float) -> Tensor:
+@like(esimd_fused_add_rms_norm)
+def esimd_fused_add_rms_norm_batched() -> Tensor:
     """The same as esimd_fused_add_rms_norm; the original takes one row there and many here."""
 
 

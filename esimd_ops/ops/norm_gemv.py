@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from .derived import operator
+from .derived import like, operator
 
 
 @operator
@@ -30,17 +30,8 @@ def esimd_resadd_norm_gemv_fp8_pert(
     """
 
 
-@operator
-def esimd_resadd_norm_gemv_int4_pert(
-    hidden_states: Tensor,
-    residual: Tensor,
-    norm_weight: Tensor,
-    gemv_weight: Tensor,
-    gemv_scale: Tensor,
-    output: Tensor,
-    normed_out: Tensor,
-    eps: float,
-) -> Tensor:
+@like(esimd_resadd_norm_gemv_fp8_pert)
+def esimd_resadd_norm_gemv_int4_pert() -> Tensor:
     """As esimd_resadd_norm_gemv_fp8_pert with int4 weights, K a multiple of 128.
 
     gemv_weight: [N, K/8] int32, eight nibbles a word, the lowest first
@@ -102,18 +93,8 @@ def esimd_norm_gemv_fp8_pert(
     """
 
 
-@operator
-def esimd_norm_gemv_int4_pert(
-    x: Tensor,
-    z: Tensor,
-    norm_weight: Tensor,
-    gemv_weight: Tensor,
-    gemv_scale: Tensor,
-    output: Tensor,
-    HV: int,
-    V: int,
-    eps: float,
-) -> Tensor:
+@like(esimd_norm_gemv_fp8_pert)
+def esimd_norm_gemv_int4_pert() -> Tensor:
     """As esimd_norm_gemv_fp8_pert with int4 weights.
 
     gemv_weight: [N, HV * V / 8] int32, eight nibbles a word, the lowest first
@@ -121,18 +102,8 @@ def esimd_norm_gemv_int4_pert(
     """
 
 
-@operator
-def esimd_norm_gemv_fp8_blockscale(
-    x: Tensor,
-    z: Tensor,
-    norm_weight: Tensor,
-    gemv_weight: Tensor,
-    gemv_scale: Tensor,
-    output: Tensor,
-    HV: int,
-    V: int,
-    eps: float,
-) -> Tensor:
+@like(esimd_norm_gemv_fp8_pert)
+def esimd_norm_gemv_fp8_blockscale() -> Tensor:
     """As esimd_norm_gemv_fp8_pert with one scale for 128 x 128 weights.
 
     gemv_weight: [N, HV * V] float8_e4m3fn

@@ -6,14 +6,14 @@ import msgspec
 
 from esimd_ops.trials import files
 from esimd_ops.trials.messages import Observation
-from schema_patch.model import Severity, ToolError
+from schema_patch.model import Severity
 
 from .supervise import CheckRun
 
 VERSION = 1
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BitsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """operator -> sample -> output -> SHA-256 of its bits."""
 
     version: int
@@ -21,21 +21,18 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digests: dict[str, dict[str, dict[str, str]]]
 
 
-def of(outcome: CheckRun, device: str) -> Record:
+def of(outcome: CheckRun, device: str) -> BitsRecord:
     """What can be relied on: operators whose results repeat."""
     steady = {op: done for op, done in outcome.done.items() if not any(t.code == "PA107" for t in done.told)}
-    return Record(VERSION, device, {op: done.digests for op, done in steady.items() if done.digests})
+    return BitsRecord(VERSION, device, {op: done.digests for op, done in steady.items() if done.digests})
 
 
-def read(path: str) -> Record:
+def read(path: str) -> BitsRecord:
     """Raises ToolError for a file that is not a record of this version."""
-    record = files.read(path, Record, "record of this check")
-    if record.version != VERSION:
-        raise ToolError(f"expected a record of version {VERSION}, found {record.version}", path)
-    return record
+    return files.read(path, BitsRecord, "record of this check", version=VERSION)
 
 
-def compare(now: Record, then: Record) -> tuple[Observation, ...]:
+def compare(now: BitsRecord, then: BitsRecord) -> tuple[Observation, ...]:
     """Operators whose bits are not those of the record; "op: what differs". What only one of both has is a warning."""
     told = []
     for op in [*now.digests, *(op for op in then.digests if op not in now.digests)]:

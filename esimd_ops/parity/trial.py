@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,12 @@ from torch import Tensor
 
 from esimd_ops import registry, samples
 from esimd_ops.host import absent
-from esimd_ops.table import Tensors
-from esimd_ops.trials.memory import Guarded, bits, digest, same_bits
-from esimd_ops.trials.messages import Done, Observation
-from esimd_ops.trials.subject import Subject
+from esimd_ops.reference import Tensors
+from esimd_ops.tensors import bits, digest, same_bits
+from esimd_ops.trials.memory import Guarded
+from esimd_ops.trials.messages import Observation, OperatorDone, Request
+from esimd_ops.trials.roster import Hear
+from esimd_ops.trials.subject import TrialSubject
 from schema_patch.model import Severity, Verdict
 from schema_patch.schemas import rules
 from schema_patch.schemas.grammar import Schema
@@ -26,30 +28,18 @@ WARM = 2  # calls more, after which a cache has filled
 REFUSAL = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """The operator raised an error."""
 
 
-Step = Callable[[str], None]
-
-
-class Trial:
+class ParityTrial:
     """One operator of one namespace. `run` gives everything that was found; `step` hears what comes next."""
 
-    def __init__(
-        self,
-        operator: Subject,
-        schema: Schema,
-        *,
-        device: str,
-        repeat: int,
-        beyond: bool,
-        shapes: str = "all",
-        effort: str = "usual",
-    ) -> None:
+    def __init__(self, operator: TrialSubject, schema: Schema, request: Request) -> None:
         self.operator, self.schema = operator, schema
-        self.device, self.repeat, self.beyond, self.shapes = device, repeat, beyond, shapes
-        self.effort = effort
+        self.device, self.repeat, self.beyond = request.device, request.repeat, request.beyond
+        self.effort = request.effort
+        self.shapes = "decode" if self.effort == "quick" else request.shapes
         self.call = registry.overload(schema)
         self.told: dict[tuple[str, str], Observation] = {}
         self.more: dict[tuple[str, str], int] = {}
@@ -57,7 +47,7 @@ class Trial:
         self.refused: list[str] = []
         self.foreign = ""  # the first sample whose result was not the buffer handed back
 
-    def run(self, step: Step) -> Done:
+    def run(self, step: Hear) -> OperatorDone:
         verdict = self._schema()
         run: list[str] = []
         with torch.no_grad():
@@ -75,12 +65,12 @@ class Trial:
         told = [self._with_count(key) for key in self.told]
         if any(found.severity == Severity.ERROR.value for found in told):
             verdict = Verdict.WRONG
-        return Done(self.operator.name, verdict.value, len(run), tuple(told), tuple(self.refused), self.digests)
+        return OperatorDone(self.operator.name, verdict.value, len(run), tuple(told), tuple(self.refused), self.digests)
 
     def _found(self, *codes: str) -> bool:
         return any(code in codes for code, _ in self.told)
 
-    def _more(self, run: list[str], step: Step) -> None:
+    def _more(self, run: list[str], step: Hear) -> None:
         """The checks that take several calls, on arguments that one call was fine with."""
         severe = self.effort == "severe"
         for label in dict.fromkeys((run[0], max(run, key=self._weight))) if severe else run[:1]:
@@ -98,11 +88,11 @@ class Trial:
             dense = next((label for label in run if _dense(self._arguments(label))), run[0])
             self._attempt("compiled", self._compiled, dense, step)
 
-    def _attempt(self, kind: str, check: Callable[[str], None], label: str, step: Step) -> None:
+    def _attempt(self, kind: str, check: Callable[[str], None], label: str, step: Hear) -> None:
         step(f"{label}, {kind}")
         try:
             check(label)
-        except Refused as error:
+        except CallRefused as error:
             self._tell("PA111", "", f"{label}, {kind}: {error}")
 
     def _tell(self, code: str, subject: str, message: str, severity: Severity = Severity.ERROR) -> None:
@@ -139,7 +129,7 @@ class Trial:
             if self.device == "xpu":
                 torch.xpu.synchronize()
         except REFUSAL as error:
-            raise Refused(_first_line(error)) from error
+            raise CallRefused(_first_line(error)) from error
         return returned
 
     def _written(self, guards: dict[str, Guarded]) -> Tensors:
@@ -160,7 +150,7 @@ class Trial:
         guards = self._guard(arguments)
         try:
             returned = self._invoke(arguments, guards)
-        except Refused as error:
+        except CallRefused as error:
             beyond = "argument '" in str(error) and not operator.published(arguments)
             if beyond or absent.WHY in str(error):
                 self.refused.append(f"{label}: {error}")
@@ -236,10 +226,8 @@ class Trial:
         for name in self.operator.overwritten:  # what the operator left alone holds what the others gave
             alone = bits(first[name]) == bits(guards[name].before.cpu())
             first[name] = torch.where(alone, left[name], first[name])
-        expected, found = self.operator.comparable(first), self.operator.comparable(self._written(guards))
-        for name, value in expected.items():
-            if not same_bits(found[name], value):
-                self._tell("PA114", "", f"{label}: '{name}' differs after a call with other values")
+        for name in self._differing(first, self._written(guards)):
+            self._tell("PA114", "", f"{label}: '{name}' differs after a call with other values")
 
     def _repeat(self, label: str) -> None:
         """The bits of an undisturbed run, again and again, while another thread runs it on other memory and values."""
@@ -263,22 +251,22 @@ class Trial:
         for name in differing[:1]:
             self._tell("PA107", name, f"{label}: '{name}' differs when another thread calls too")
 
-    def _steady(self, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Callable[[], Iterator[str]]:
+    def _steady(self, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Callable[[], list[str]]:
         """Runs the operator, now and then again: the outputs that have other bits than now."""
 
         def run() -> Tensors:
             for guard in guards.values():
                 guard.reset()
             self._invoke(arguments, guards)
-            return self.operator.comparable(self._written(guards))
+            return self._written(guards)
 
         first = run()
+        return lambda: self._differing(first, run())
 
-        def differing() -> Iterator[str]:
-            again = run()
-            return (name for name, value in first.items() if not same_bits(again[name], value))
-
-        return differing
+    def _differing(self, one: Tensors, other: Tensors) -> list[str]:
+        """Outputs that have other bits, as they are compared."""
+        expected, found = self.operator.comparable(one), self.operator.comparable(other)
+        return [name for name, value in expected.items() if not same_bits(found[name], value)]
 
     def _returns(self, label: str) -> None:
         """Hold several results at once: each is the caller's buffer, or at least none is another's."""
@@ -304,7 +292,7 @@ class Trial:
         """A program that makes its buffers, calls the operator and uses them, eager and compiled."""
         if self.schema.returns_alias:
             return  # torch.compile refuses it: told as such by the schema's judgement
-        if not registry.has_fake(self.schema):
+        if not registry.has_fake(self.call.name()):
             fake = self.operator.fake(_without_namespace(self.schema))
             if fake is None:
                 return  # nobody said what shape its result has
@@ -334,16 +322,14 @@ class Trial:
         try:
             eager = program(*tensors())
         except REFUSAL as error:
-            raise Refused(_first_line(error)) from error
+            raise CallRefused(_first_line(error)) from error
         try:
             compiled = torch.compile(program, backend="aot_eager", fullgraph=True)(*tensors())
         except REFUSAL as error:
             self._tell("PA110", "", f"{label}: cannot be compiled: {_first_line(error)}")
             return
-        ours = self.operator.comparable(dict(zip(written, (t.cpu() for t in eager), strict=True)))
-        theirs = self.operator.comparable(dict(zip(written, (t.cpu() for t in compiled), strict=True)))
-        wrong = [name for name, value in ours.items() if not same_bits(value, theirs[name])]
-        if wrong:
+        ours, theirs = (dict(zip(written, (t.cpu() for t in made), strict=True)) for made in (eager, compiled))
+        if wrong := self._differing(ours, theirs):
             names_ = ", ".join(f"'{name}'" for name in wrong)
             self._tell("PA110", "", f"{label}: {names_} compiled differs from eager")
 

@@ -5,37 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from esimd_ops.trials.child import Step, serve
+from esimd_ops.trials.child import ChildStep, serve
 from schema_patch.model import ToolError
 
-from .question import Answer, Question
+from .question import ProbeAnswer, Question
 
 if TYPE_CHECKING:
-    from .subjects import Subject
+    from .subjects import ProbedOperator
 
 
-def work(question: Question, tell: Callable[[Answer | Step], None]) -> None:
-    tell(Step(question.op, "loading"))
+def work(question: Question, tell: Callable[[ProbeAnswer | ChildStep], None]) -> None:
+    tell(ChildStep(question.op, "loading"))
     subject = _subject(question)
     if isinstance(subject, str):
-        tell(Answer(failed=subject))
+        tell(ProbeAnswer(failed=subject))
         return
-    tell(Step(question.op, ""))
+    tell(ChildStep(question.op, ""))
     tell(_answer(question, subject))
 
 
-def _subject(question: Question) -> Subject | str:
+def _subject(question: Question) -> ProbedOperator | str:
     """The operator, or why it cannot be probed."""
     from esimd_ops.trials.given import described
     from esimd_ops.trials.libraries import load
-    from esimd_ops.trials.messages import Request
 
     from . import subjects
 
     libraries = tuple(library for library in question.libraries if library != question.samples)
     try:
         if libraries or not question.samples:  # a samples file may register its operators itself
-            load(Request(namespace=question.namespace, device="cpu", libraries=libraries))
+            load(question.namespace, libraries)
         if question.samples:
             described(question.samples)
         return subjects.find(question.namespace, question.op, question.samples)
@@ -43,7 +42,7 @@ def _subject(question: Question) -> Subject | str:
         return str(error)
 
 
-def _answer(question: Question, subject: Subject) -> Answer:
+def _answer(question: Question, subject: ProbedOperator) -> ProbeAnswer:
     import torch
 
     from . import replay, subjects
@@ -52,7 +51,9 @@ def _answer(question: Question, subject: Subject) -> Answer:
     torch.manual_seed(0)
     call = make_call(subject.op, subject.arguments, subject.effect)
     if not (call.written or call.returns):
-        return Answer(failed="nothing to compare: it returns nothing, and WRITES names nothing that its sample passes")
+        return ProbeAnswer(
+            failed="nothing to compare: it returns nothing, and WRITES names nothing that its sample passes"
+        )
     no_fake = stand_in(call)
     names: tuple[str, ...] = (subject.op.name(),)
     if question.guard:
@@ -60,7 +61,7 @@ def _answer(question: Question, subject: Subject) -> Answer:
     given = subject.other() if replay.available(question.device) else None
     other = make_call(subject.op, given, subject.effect) if given else None
     seen = try_out(call, other, names, question.device)
-    return Answer(subject.schema, tuple(seen), no_fake=no_fake and not question.guard)
+    return ProbeAnswer(subject.schema, tuple(seen), no_fake=no_fake and not question.guard)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from esimd_ops.tensors import copied
+
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledProgram:
     """A compiled program's results, the graph it came from as text, and how often the operator is called in it."""
 
     results: tuple[Tensor, ...]
@@ -19,11 +22,11 @@ class Compiled:
     calls: int
 
 
-class Refused(Exception):
+class NotCompiled(Exception):
     """torch will not compile the program; the message is torch's, in one line."""
 
 
-def functionalized(program: Callable[..., Any], inputs: list[Tensor], names: tuple[str, ...]) -> Compiled:
+def functionalized(program: Callable[..., Any], inputs: list[Tensor], names: tuple[str, ...]) -> CompiledProgram:
     """Traces and functionalizes with AOTAutograd; runs the graph as it is. `names`: the operator and its twin."""
     from torch._dynamo.backends.common import aot_autograd
 
@@ -33,37 +36,28 @@ def functionalized(program: Callable[..., Any], inputs: list[Tensor], names: tup
         found.append(graph)
         return graph.forward
 
-    results = _run(program, inputs, backend=aot_autograd(fw_compiler=keep))
+    results = _run(torch.compile(program, backend=aot_autograd(fw_compiler=keep), fullgraph=True), inputs)
     text = "\n".join(graph.print_readable(print_output=False) for graph in found)
-    return Compiled(results, text, sum(_calls(graph, names) for graph in found))
+    return CompiledProgram(results, text, sum(_calls(graph, names) for graph in found))
 
 
-def by_inductor(program: Callable[..., Any], inputs: list[Tensor], names: tuple[str, ...]) -> Compiled:
+def by_inductor(program: Callable[..., Any], inputs: list[Tensor], names: tuple[str, ...]) -> CompiledProgram:
     """Compiles with Inductor and reads the code that it wrote."""
     from torch._inductor.utils import run_and_get_code
 
-    torch._dynamo.reset()
-    try:
-        results, code = run_and_get_code(torch.compile(program, backend="inductor", fullgraph=True), *_copies(inputs))
-    except RuntimeError as error:
-        raise Refused(_reason(error)) from error
+    results, code = _run(partial(run_and_get_code, torch.compile(program, backend="inductor", fullgraph=True)), inputs)
     text = "\n".join(code)
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-    calls = sum(any(_spelled(name) in line for name in names) for line in lines)
-    return Compiled(results, text, calls)
+    spelled = [f"torch.ops.{name.replace('::', '.')}." for name in names]
+    return CompiledProgram(results, text, sum(any(word in line for word in spelled) for line in lines))
 
 
-def _run(program: Callable[..., Any], inputs: list[Tensor], *, backend: Any) -> tuple[Tensor, ...]:
+def _run(compiled: Callable[..., Any], inputs: list[Tensor]) -> Any:
     torch._dynamo.reset()
     try:
-        results: tuple[Tensor, ...] = torch.compile(program, backend=backend, fullgraph=True)(*_copies(inputs))
+        return compiled(*copied(inputs))
     except RuntimeError as error:
-        raise Refused(_reason(error)) from error
-    return results
-
-
-def _copies(inputs: list[Tensor]) -> list[Tensor]:
-    return [value.clone() for value in inputs]
+        raise NotCompiled(_reason(error)) from error
 
 
 def _calls(graph: torch.fx.GraphModule, names: tuple[str, ...]) -> int:
@@ -75,11 +69,6 @@ def _calls(graph: torch.fx.GraphModule, names: tuple[str, ...]) -> int:
             isinstance(target, torch._ops.OpOverload) and target.name() in names for target in targets
         )
     return count
-
-
-def _spelled(name: str) -> str:
-    """namespace::op -> torch.ops.namespace.op, as generated code has it."""
-    return f"torch.ops.{name.replace('::', '.')}."
 
 
 def _reason(error: RuntimeError) -> str:

@@ -9,7 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Program = Callable[..., tuple[Tensor, ...]]
+from esimd_ops.tensors import same_bits
+from esimd_ops.tensors import tensors as results
+
+ProbedProgram = Callable[..., tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -50,13 +53,6 @@ def with_tensors(name: str, value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if isinstance(value, (tuple, list)):
         return [tensors.get(f"{name}[{i}]", part) for i, part in enumerate(value)]
     return tensors.get(name, value)
-
-
-def results(returned: Any) -> list[Tensor]:
-    """The tensors among what an operator returned."""
-    if isinstance(returned, (tuple, list)):
-        return [tensor for part in returned for tensor in results(part)]
-    return [returned] if isinstance(returned, Tensor) else []
 
 
 class Shapes:
@@ -122,10 +118,10 @@ class Shapes:
         return tuple(buffers)
 
 
-def build(call: ProbedCall) -> dict[str, Program]:
+def build(call: ProbedCall) -> dict[str, ProbedProgram]:
     """Every program that fits the operator, by name."""
     shapes = Shapes(call)
-    programs: dict[str, Program] = {}
+    programs: dict[str, ProbedProgram] = {}
     if call.written:
         programs = {"buffer read": shapes.buffer_read, "buffer is a view": shapes.buffer_is_a_view,
                     "two calls": shapes.two_calls, "later in-place": shapes.later_in_place}  # fmt: skip
@@ -139,7 +135,6 @@ def build(call: ProbedCall) -> dict[str, Program]:
 def same(expected: tuple[Tensor, ...], found: tuple[Tensor, ...]) -> bool:
     """Equal bit for bit, NaN to NaN, or within the rounding that a compiler may leave out by fusing the last `+ 1`."""
     return all(
-        torch.equal(a.contiguous().view(-1).view(torch.uint8), b.contiguous().view(-1).view(torch.uint8))
-        or torch.allclose(a.float(), b.float(), rtol=2e-3, atol=2e-3, equal_nan=True)
+        same_bits(a, b) or torch.allclose(a.float(), b.float(), rtol=2e-3, atol=2e-3, equal_nan=True)
         for a, b in zip(expected, found, strict=True)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ProgramSeen(msgspec.Struct, frozen=True):
     """What became of one program: "right", "wrong", "deleted" (wrong, and no call is left), or "refused"."""
 
     program: str
@@ -32,10 +32,10 @@ class Question(msgspec.Struct, frozen=True):
     guard: bool = False
 
 
-class Answer(msgspec.Struct, frozen=True, tag="answer"):
+class ProbeAnswer(msgspec.Struct, frozen=True, tag="answer"):
     """What was seen; `failed` where the operator could not be tried. `no_fake`: it was tried with a stand-in."""
 
     schema: str = ""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ProgramSeen, ...] = ()
     failed: str = ""
     no_fake: bool = False

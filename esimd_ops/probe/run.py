@@ -8,11 +8,11 @@ from pathlib import Path
 from esimd_ops.trials import child
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 
-from .question import Answer, Question
+from .question import ProbeAnswer, Question
 
-PROGRAM = child.Program[Answer](
+PROGRAM = child.ChildProgram[ProbeAnswer](
     "esimd_ops.probe.child",
-    Answer,
+    ProbeAnswer,
     step_s=600.0,  # for all programs of one operator, most of it in compilers
     environment={
         "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",  # a cached graph would hide what this build does
@@ -24,18 +24,18 @@ PROGRAM = child.Program[Answer](
 
 def probe(
     questions: Iterable[Question], step: Callable[[str], None] = lambda _: None, keep: str | None = None
-) -> tuple[Report, dict[str, Answer]]:
+) -> tuple[Report, dict[str, ProbeAnswer]]:
     """The report, and what was seen of each operator. `keep`: a directory for the graphs that are wrong."""
     checked: list[Checked] = []
     findings: list[Finding] = []
     errors: list[ToolError] = []
-    answers: dict[str, Answer] = {}
+    answers: dict[str, ProbeAnswer] = {}
     for question in questions:
         place = Location(f"torch.ops.{question.namespace}")
         step(question.op)
-        told: list[Answer] = []
+        told: list[ProbeAnswer] = []
         ended = child.once(PROGRAM, question, told.append)
-        answer = told[0] if told else Answer()
+        answer = told[0] if told else ProbeAnswer()
         if ended and ended.traceback:
             errors.append(ToolError(f"{question.op}: the probing process failed:\n{ended.traceback}", place))
         elif ended:
@@ -53,7 +53,7 @@ def probe(
     return Report(tuple(checked), tuple(findings), tuple(errors)), answers
 
 
-def _findings(op: str, place: Location, answer: Answer) -> Iterable[Finding]:
+def _findings(op: str, place: Location, answer: ProbeAnswer) -> Iterable[Finding]:
     for stage in ("functionalized", "inductor"):
         wrong = [seen for seen in answer.seen if seen.stage == stage and seen.silent]
         if wrong:
@@ -76,12 +76,12 @@ def _verdict(findings: list[Finding]) -> Verdict:
     return Verdict.NEEDS_GUARD if findings else Verdict.RIGHT
 
 
-def _summary(answer: Answer) -> str:
+def _summary(answer: ProbeAnswer) -> str:
     right = sum(seen.outcome == "right" for seen in answer.seen)
     return f"{right} of {len(answer.seen)} right"
 
 
-def _keep(folder: Path, op: str, answer: Answer) -> None:
+def _keep(folder: Path, op: str, answer: ProbeAnswer) -> None:
     """The graphs that gave wrong results, as files."""
     folder.mkdir(parents=True, exist_ok=True)
     for seen in answer.seen:

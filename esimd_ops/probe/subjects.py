@@ -16,7 +16,7 @@ from schema_patch.model import Effect
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProbedOperator:
     """One operator and the arguments of a call. `others`: those of other calls, each made when it is asked for."""
 
     op: torch._ops.OpOverload
@@ -30,7 +30,7 @@ class Subject:
         return next((found for found in self.others if _shapes(found) == _shapes(self.arguments)), None)
 
 
-def find(namespace: str, name: str, samples: str) -> Subject | str:
+def find(namespace: str, name: str, samples: str) -> ProbedOperator | str:
     """The operator, or why it cannot be probed. Raises ToolError for samples that are none of this operator."""
     schema = registry.schemas(namespace).get(name)
     if schema is None:
@@ -49,7 +49,7 @@ def find(namespace: str, name: str, samples: str) -> Subject | str:
         return "not in the operator table: give --samples"
     op = registry.overload(schema)
     effect = one.effect(schema) or Effect(name, one.writes, "unknown", "its schema")
-    return Subject(op, str(op._schema), effect, next(made), made)
+    return ProbedOperator(op, str(op._schema), effect, next(made), made)
 
 
 def _shapes(arguments: dict[str, Any]) -> list[tuple[str, list[torch.Size]]]:
@@ -57,7 +57,7 @@ def _shapes(arguments: dict[str, Any]) -> list[tuple[str, list[torch.Size]]]:
     return [(name, [part.shape for part in parts if isinstance(part, torch.Tensor)]) for name, parts in tensors]
 
 
-def guard(namespace: str, name: str, subject: Subject) -> tuple[str, ...]:
+def guard(namespace: str, name: str, subject: ProbedOperator) -> tuple[str, ...]:
     """Guards the operator; returns the name of its twin."""
     from esimd_ops import guard as guards
 

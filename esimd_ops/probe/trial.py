@@ -9,29 +9,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from esimd_ops.guard.rules import has_fake
+from esimd_ops.registry import has_fake
+from esimd_ops.tensors import tensors
 from schema_patch.model import Effect
 
 from . import graphs, programs, replay
-from .programs import ProbedCall, Program, results, with_tensors
-from .question import Seen
+from .programs import ProbedCall, ProbedProgram, with_tensors
+from .question import ProgramSeen
 
 # One compilation takes seconds; these are where buffers are reused and reads are moved.
 INDUCTOR = ("buffer read", "both read", "two calls", "result kept")
 
 
-def try_out(call: ProbedCall, other: ProbedCall | None, names: tuple[str, ...], device: str) -> list[Seen]:
+def try_out(call: ProbedCall, other: ProbedCall | None, names: tuple[str, ...], device: str) -> list[ProgramSeen]:
     """Every program by AOTAutograd, some by Inductor, and graph replay with the inputs of `other`.
 
     names: the operator's, and its twin's where it has one.
     """
     moved = call.to(device)
     inputs = list(moved.tensors.values())
-    seen: list[Seen] = []
+    seen: list[ProgramSeen] = []
     for name, program in programs.build(moved).items():
         expected = program(*[value.clone() for value in inputs])
         if not programs.same(expected, program(*[value.clone() for value in inputs])):
-            seen.append(Seen(name, "functionalized", "not comparable", "two eager runs differ"))
+            seen.append(ProgramSeen(name, "functionalized", "not comparable", "two eager runs differ"))
             continue
         seen.append(_compiled(name, "functionalized", graphs.functionalized, program, inputs, names, expected))
         if name in INDUCTOR:
@@ -40,28 +41,28 @@ def try_out(call: ProbedCall, other: ProbedCall | None, names: tuple[str, ...], 
         outcome = replay.replayed(call, other, device)
         kind, _, detail = outcome.partition(":")
         kind = "refused" if kind == "cannot be captured" else kind
-        seen.append(Seen("new inputs", "replay", kind, detail.strip()))
+        seen.append(ProgramSeen("new inputs", "replay", kind, detail.strip()))
     return seen
 
 
 def _compiled(
     name: str,
     stage: str,
-    compile_with: Callable[[Program, list[Tensor], tuple[str, ...]], graphs.Compiled],
-    program: Program,
+    compile_with: Callable[[ProbedProgram, list[Tensor], tuple[str, ...]], graphs.CompiledProgram],
+    program: ProbedProgram,
     inputs: list[Tensor],
     names: tuple[str, ...],
     expected: tuple[Tensor, ...],
-) -> Seen:
+) -> ProgramSeen:
     try:
         compiled = compile_with(program, inputs, names)
-    except graphs.Refused as error:
-        return Seen(name, stage, "refused", str(error))
+    except graphs.NotCompiled as error:
+        return ProgramSeen(name, stage, "refused", str(error))
     if programs.same(expected, compiled.results):
-        return Seen(name, stage, "right", f"{compiled.calls} calls in it")
+        return ProgramSeen(name, stage, "right", f"{compiled.calls} calls in it")
     outcome = "wrong" if compiled.calls else "deleted"
     detail = "the call is in the graph" if compiled.calls else "no call of the operator is left in the graph"
-    return Seen(name, stage, outcome, detail, compiled.text)
+    return ProgramSeen(name, stage, outcome, detail, compiled.text)
 
 
 def make_call(op: torch._ops.OpOverload, arguments: dict[str, Any], effect: Effect) -> ProbedCall:
@@ -84,7 +85,7 @@ def stand_in(call: ProbedCall) -> bool:
     """Gives an operator without a fake one that knows the results of this call. Was there none?"""
     if has_fake(call.op.name()):
         return False
-    given = results(call({name: value.clone() for name, value in call.tensors.items()}))
+    given = list(tensors(call({name: value.clone() for name, value in call.tensors.items()})))
     several = len(call.op._schema.returns) > 1
 
     def fake(*_args: Any, **_kwargs: Any) -> Any:

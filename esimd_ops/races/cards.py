@@ -15,7 +15,7 @@ import msgspec
 from esimd_ops.trials import files
 from schema_patch.schemas.cards import Card, find, groups, known
 
-__all__ = ["REGISTERS", "Card", "Kernel", "Launched", "find", "known", "of", "read", "resident"]
+__all__ = ["REGISTERS", "Card", "CompiledKernel", "Launched", "find", "known", "of", "read", "resident"]
 
 REGISTERS = 128  # of a thread, unless a report says otherwise
 
@@ -29,7 +29,7 @@ class Launched(msgspec.Struct, frozen=True):
     local: int
 
 
-class Kernel(msgspec.Struct, frozen=True):
+class CompiledKernel(msgspec.Struct, frozen=True):
     """A kernel as compiled for a device: registers of a thread, bytes of local memory of a group, its SIMD width.
 
     The names are those of ocloc's `.ze_info`.
@@ -42,17 +42,17 @@ class Kernel(msgspec.Struct, frozen=True):
 
 
 class _Report(msgspec.Struct, frozen=True):
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[CompiledKernel, ...]
 
 
-def resident(card: Card, launched: Launched, kernel: Kernel | None = None, registers: int = REGISTERS) -> int:
+def resident(card: Card, launched: Launched, kernel: CompiledKernel | None = None, registers: int = REGISTERS) -> int:
     """Groups of a kernel alive at once, at least 1. An ESIMD work-item is a thread; of SIMD kernels several are."""
     width = kernel.simd_size if kernel else 1
     local = max(launched.local, kernel.slm_size if kernel else 0)
     return groups(card, -(-launched.items // width), kernel.grf_count if kernel else registers, local)
 
 
-def read(path: str) -> dict[str, Kernel]:
+def read(path: str) -> dict[str, CompiledKernel]:
     """Kernels by name, from a report in JSON: {"kernels": [{"name", "grf_count", "slm_size", "simd_size"}, ...]}.
 
     Raises ToolError for a file that is none.
@@ -61,7 +61,7 @@ def read(path: str) -> dict[str, Kernel]:
     return {_bare(kernel.name): kernel for kernel in report.kernels}
 
 
-def of(launched: Launched, kernels: Mapping[str, Kernel]) -> Kernel | None:
+def of(launched: Launched, kernels: Mapping[str, CompiledKernel]) -> CompiledKernel | None:
     """The compiled kernel of a launch; None where the report does not have it."""
     return kernels.get(_bare(launched.name))
 

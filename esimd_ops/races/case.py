@@ -5,7 +5,6 @@ The file is JSON, the inputs in it are the bytes of each tensor.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,9 +13,11 @@ import torch
 from torch import Tensor
 
 from esimd_ops.samples import Arguments
+from esimd_ops.tensors import raw
 from esimd_ops.trials import files
-from esimd_ops.trials.given import Expected
-from esimd_ops.trials.subject import Subject, Truth
+from esimd_ops.trials.given import ByUser
+from esimd_ops.trials.judge import Truth
+from esimd_ops.trials.subject import TrialSubject
 from schema_patch.model import Effect, ToolError
 from schema_patch.schemas.grammar import Schema
 
@@ -33,7 +34,7 @@ class Input(msgspec.Struct, frozen=True):
     dtype: str = ""
     shape: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()
-    data: str = ""  # base64
+    data: bytes = b""  # as base64
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -61,17 +62,12 @@ def _input(name: str, value: object) -> Input:
         if value is None or isinstance(value, bool | int | float | str | list):
             return Input(name, value=value)
         raise ToolError(f"argument '{name}': a {type(value).__name__} cannot be written into a reproducer")
-    dense = value.contiguous().view(-1).view(torch.uint8) if value.numel() else torch.empty(0, dtype=torch.uint8)
-    data = base64.b64encode(bytes(dense.tolist())).decode()
-    return Input(name, dtype=str(value.dtype), shape=tuple(value.shape), stride=tuple(value.stride()), data=data)
+    return Input(name, None, str(value.dtype), tuple(value.shape), tuple(value.stride()), bytes(raw(value).tolist()))
 
 
 def read(path: str) -> Case:
     """Raises ToolError for a file that is no case of this version."""
-    case = files.read(path, Case, "reproducer")
-    if case.version != VERSION:
-        raise ToolError(f"expected a reproducer of version {VERSION}, found {case.version}", path)
-    return case
+    return files.read(path, Case, "reproducer", version=VERSION)
 
 
 def order_of(path: str, order: Order) -> Order:
@@ -95,7 +91,7 @@ def values(inputs: tuple[Input, ...]) -> dict[str, Any]:
             made[item.name] = item.value
             continue
         dtype = getattr(torch, item.dtype.removeprefix("torch."))
-        dense = torch.frombuffer(bytearray(base64.b64decode(item.data)), dtype=dtype).view(item.shape)
+        dense = torch.frombuffer(bytearray(item.data), dtype=dtype).view(item.shape)
         extent = 1 + sum((n - 1) * s for n, s in zip(item.shape, item.stride, strict=True))
         memory = torch.zeros(extent, dtype=torch.uint8 if dtype.itemsize == 1 else dtype).view(dtype)
         made[item.name] = memory.as_strided(item.shape, item.stride)
@@ -103,7 +99,7 @@ def values(inputs: tuple[Input, ...]) -> dict[str, Any]:
     return made
 
 
-class OfCase(Subject):
+class OfCase(TrialSubject):
     """The operator of a case that no table knows, with its one call."""
 
     def __init__(self, case: Case) -> None:
@@ -120,7 +116,7 @@ class OfCase(Subject):
 
     def truth(self, arguments: Arguments) -> Truth | None:  # noqa: ARG002  recorded
         expected = values(self._case.expected)
-        return Expected(expected, self.overwritten) if expected else None
+        return ByUser(expected, self.overwritten) if expected else None
 
     def effect(self, schema: Schema) -> Effect | None:  # noqa: ARG002
         return Effect(self.name, self.writes, "unknown", "a reproducer")

@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
-from esimd_ops.trials.child import Ended
-from esimd_ops.trials.messages import Failed, Roster
+from esimd_ops.trials.messages import Failed, Roster, TrialRequest
+from esimd_ops.trials.runs import TrialRun
 
 from .cards import REGISTERS, Launched
-from .watch import Seen
+from .watch import AccessSeen
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run: torch.ops.<namespace>, operators (empty for all), schedules by name.
+class Order(TrialRequest, frozen=True, kw_only=True):
+    """What to run under which schedules, by name.
 
-    shapes     "decode", "all", "models", or sizes such as "8x4x8"
-    samples    a file or function that describes operators (`trials.given`); "" for none
     replay     a file of `reproduce`, whose inputs are used instead of samples; "" for none
     kernels    a report of compiled kernels, for schedules that name a card; "" for none
     registers  of a thread, of kernels that no report tells of
-    skip       operators that an earlier process has done or died of
     """
 
-    namespace: str
-    libraries: tuple[str, ...]
-    operators: tuple[str, ...]
-    shapes: str
     schedules: dict[str, str]
-    beyond: bool = False
-    samples: str = ""
     replay: str = ""
     kernels: str = ""
     registers: int = REGISTERS
-    skip: tuple[str, ...] = ()
 
 
-class Row(msgspec.Struct, frozen=True, tag="row"):
+class SampleRow(msgspec.Struct, frozen=True, tag="row"):
     """One sample. `wrong`: schedule -> the largest share of wrong elements of an output, and that output.
 
     launched, resident  the kernels, and by schedule how many groups of the largest are alive at once; of cards alone
@@ -46,7 +37,7 @@ class Row(msgspec.Struct, frozen=True, tag="row"):
     op: str
     label: str
     wrong: dict[str, tuple[float, str]]
-    seen: list[Seen]
+    seen: list[AccessSeen]
     judged: bool
     launched: list[Launched] = []
     resident: dict[str, int] = {}
@@ -60,19 +51,17 @@ class Ran(msgspec.Struct, frozen=True, tag="ran"):
     error: str = ""
 
 
-Message = Row | Ran | Roster | Failed
+RaceMessage = SampleRow | Ran | Roster | Failed
 
 
 @dataclass
-class RaceRun:
-    """All that came back. `there`: the operators that are registered, of which those known were run.
+class RaceRun(TrialRun[Ran]):
+    """All that came back, with a row for each sample."""
 
-    ends  operator -> how the process ended in it; "" where it ended in none
-    """
+    rows: list[SampleRow] = field(default_factory=list)
 
-    there: Roster = field(default_factory=lambda: Roster({}, ()))
-
-    rows: list[Row] = field(default_factory=list)
-    ran: dict[str, Ran] = field(default_factory=dict)
-    ends: dict[str, Ended] = field(default_factory=dict)
-    failed: str = ""
+    def hear(self, message: Any) -> None:
+        if isinstance(message, SampleRow):
+            self.rows.append(message)
+        else:
+            super().hear(message)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 from torch import Tensor
 
-from esimd_ops.trials.given import Expected
+from esimd_ops.trials.given import ByUser
 from esimd_ops.trials.subject import OfTable
+from schema_patch.schemas import grammar
 
 from . import subjects
 from .case import VERSION, Case, written
@@ -20,8 +21,8 @@ def smallest(order: Order, outcome: RaceRun) -> Case | None:
         shown = [name for name, (share, _) in row.wrong.items() if share] or (
             list(order.schedules)[:1] if row.seen else []
         )
-        subject = subjects.of(order, row.op, outcome.ran[row.op].schema) if shown and row.op in outcome.ran else None
-        if subject:
+        ran = outcome.done.get(row.op)
+        if shown and ran and (subject := subjects.of(order, row.op, grammar.parse(ran.schema))):
             arguments = subject.make(row.label)
             size = sum(value.numel() for value in arguments.values() if isinstance(value, Tensor))
             cases.append((size, row, shown[0], subject, arguments))
@@ -32,5 +33,5 @@ def smallest(order: Order, outcome: RaceRun) -> Case | None:
     if isinstance(subject, OfTable):
         return case
     truth = subject.truth(arguments)
-    expected = written(truth.values) if isinstance(truth, Expected) else ()
+    expected = written(truth.values) if isinstance(truth, ByUser) else ()
     return msgspec.structs.replace(case, writes=subject.writes, overwritten=subject.overwritten, expected=expected)

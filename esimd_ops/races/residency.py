@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from . import cards
-from .cards import Kernel, Launched
-from .watch import Runtime
+from .cards import CompiledKernel, Launched
+from .watch import HostRuntime
 
 WORD = "card="
 
@@ -17,8 +17,8 @@ WORD = "card="
 class Residency:
     """What is known of kernels: a report by name, or the registers of a thread of all of them."""
 
-    def __init__(self, runtime: Runtime, kernels: Mapping[str, Kernel], registers: int) -> None:
-        self._runtime, self._kernels, self._registers = runtime, kernels, registers
+    def __init__(self, runtime: HostRuntime, kernels: Mapping[str, CompiledKernel], registers: int) -> None:
+        self.runtime, self._kernels, self._registers = runtime, kernels, registers
 
     def asked(self, schedules: Mapping[str, str]) -> bool:
         """Some schedule names a card, so that its launches must be known."""
@@ -28,9 +28,9 @@ class Residency:
         """Sets the schedule, and with it how many groups of each kernel are alive at once."""
         if name := _card(words):
             for one in launched:
-                self._runtime.residency(one.name, one.items, self._groups(name, one))
+                self.runtime.residency(one.name, one.items, self._groups(name, one))
             words = ",".join("resident=card" if word.startswith(WORD) else word for word in words.split(","))
-        self._runtime.schedule(words)
+        self.runtime.schedule(words)
 
     def of(self, words: str, launched: Iterable[Launched]) -> int:
         """Of the launch with most groups: how many the card of this schedule holds at once; 0 where it names none."""

@@ -16,7 +16,7 @@ from esimd_ops.trials import files
 from schema_patch.model import Location, ToolError
 
 
-class Suppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RaceSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One race, for a reason."""
 
     operator: str
@@ -27,16 +27,16 @@ class Suppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    suppress: tuple[Suppression, ...] = ()
+    suppress: tuple[RaceSuppression, ...] = ()
 
 
 class Suppressions:
     """Remembers which were used: one that no longer meets anything is told."""
 
-    def __init__(self, entries: tuple[Suppression, ...] = (), path: str = "") -> None:
+    def __init__(self, entries: tuple[RaceSuppression, ...] = (), path: str = "") -> None:
         self.path = path
         self._entries = entries
-        self._used: set[Suppression] = set()
+        self._used: set[RaceSuppression] = set()
 
     @classmethod
     def read(cls, path: str) -> Suppressions:

@@ -11,28 +11,30 @@ import torch
 from torch import Tensor
 
 from esimd_ops import registry, samples
-from esimd_ops.table import Tensors
+from esimd_ops.reference import Tensors
+from esimd_ops.tensors import reach
 from esimd_ops.trials.given import Same
+from esimd_ops.trials.judge import Truth
 from esimd_ops.trials.memory import Guarded
-from esimd_ops.trials.subject import Subject, Truth
+from esimd_ops.trials.subject import TrialSubject
 from schema_patch.schemas.grammar import Schema
 
 from .cards import Launched
-from .order import Row
+from .order import SampleRow
 from .residency import Residency
-from .watch import Runtime, Seen
+from .watch import AccessSeen, HostRuntime
 
 
-class Trial:
+class RaceTrial:
     """One operator. `run` raises what the operator raises; `step` hears what comes next."""
 
     def __init__(
-        self, subject: Subject, schema: Schema, runtime: Runtime, residency: Residency, step: Callable[[str], None]
+        self, subject: TrialSubject, schema: Schema, residency: Residency, step: Callable[[str], None]
     ) -> None:
-        self.subject, self.runtime, self.residency, self.step = subject, runtime, residency, step
+        self.subject, self.runtime, self.residency, self.step = subject, residency.runtime, residency, step
         self._call = registry.overload(schema)
 
-    def run(self, label: str, arguments: samples.Arguments, schedules: dict[str, str]) -> Row:
+    def run(self, label: str, arguments: samples.Arguments, schedules: dict[str, str]) -> SampleRow:
         """The operator with these arguments under each schedule, and what the runtime saw."""
         wrong: dict[str, tuple[float, str]] = {}
         launched: list[Launched] = []
@@ -48,7 +50,7 @@ class Trial:
                 wrong[name] = _worst(truth, self._outputs(arguments))
             seen = self._seen(label, arguments, next(iter(schedules.values())), launched) if self.runtime.checks else []
         resident = {name: self.residency.of(words, launched) for name, words in schedules.items()}
-        return Row(
+        return SampleRow(
             self.subject.name,
             label,
             wrong,
@@ -69,7 +71,7 @@ class Trial:
         self._call(**values(arguments, guards))
         return {name: guards[name].tensor for name in self.subject.writes if name in guards}
 
-    def _seen(self, label: str, arguments: samples.Arguments, words: str, launched: list[Launched]) -> list[Seen]:
+    def _seen(self, label: str, arguments: samples.Arguments, words: str, launched: list[Launched]) -> list[AccessSeen]:
         self.step(f"{label}, every access")
         self.residency.schedule(words, launched)
         guards = guard(arguments)
@@ -94,13 +96,12 @@ def values(arguments: samples.Arguments, guards: dict[str, Guarded]) -> dict[str
     return {name: guards[name].tensor if name in guards else value for name, value in arguments.items()}
 
 
-def watch(runtime: Runtime, name: str, tensor: Tensor, subject: Subject) -> None:
+def watch(runtime: HostRuntime, name: str, tensor: Tensor, subject: TrialSubject) -> None:
     """Tell the runtime of one argument: its bounds, whether it may be written, and whether it holds anything yet."""
     if not tensor.numel():
         return
-    extent = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
     size = tensor.element_size()
     read_only = name not in subject.writes and subject.certain
     runtime.watch(
-        name, tensor.data_ptr(), extent * size, size, read_only=read_only, unwritten=name in subject.overwritten
+        name, tensor.data_ptr(), reach(tensor) * size, size, read_only=read_only, unwritten=name in subject.overwritten
     )

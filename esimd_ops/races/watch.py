@@ -28,7 +28,7 @@ class Party(msgspec.Struct, frozen=True):
     did: str
 
 
-class Seen(msgspec.Struct, frozen=True):
+class AccessSeen(msgspec.Struct, frozen=True):
     """One thing that the runtime saw, `count` times; the parties and details are those of the first."""
 
     kind: str
@@ -40,7 +40,7 @@ class Seen(msgspec.Struct, frozen=True):
     before: Party
 
 
-class Runtime:
+class HostRuntime:
     """The runtime that the loaded libraries share."""
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class Runtime:
             library.esimd_host_track()
 
     @classmethod
-    def loaded(cls) -> Runtime:
+    def loaded(cls) -> HostRuntime:
         """Raises ToolError where no library of a host build was loaded."""
         for line in Path("/proc/self/maps").read_text().splitlines():
             if line.endswith(f"/{RUNTIME}"):
@@ -84,13 +84,13 @@ class Runtime:
         self._library.esimd_host_watch(name.encode(), address, size, granule, read_only, unwritten)
 
     @contextmanager
-    def watching(self) -> Iterator[list[Seen]]:
+    def watching(self) -> Iterator[list[AccessSeen]]:
         """While entered, accesses are judged; afterwards the list holds what was seen. Only in a build with checks."""
-        seen: list[Seen] = []
+        seen: list[AccessSeen] = []
         self._library.esimd_host_check(1)
         try:
             yield seen
         finally:
             self._library.esimd_host_check(0)
             self._library.esimd_host_unwatch()
-            seen += msgspec.json.decode(self._library.esimd_host_reports(), type=list[Seen])
+            seen += msgspec.json.decode(self._library.esimd_host_reports(), type=list[AccessSeen])

@@ -15,23 +15,23 @@ from collections.abc import Callable
 import torch
 
 from . import gdn, gemm, gemv, moe, norm, norm_gemv, quant, rope
-from .parts import Call, Decoder, Expected, fp8, int4_weight, inverse_rms
+from .parts import CallArguments, Decoder, Tensors, fp8, int4_weight, inverse_rms
 
-__all__ = ["FAMILIES", "Call", "Decoder", "Expected", "fp8", "int4_weight", "inverse_rms", "meaning", "of"]
+__all__ = ["FAMILIES", "CallArguments", "Decoder", "Tensors", "fp8", "int4_weight", "inverse_rms", "meaning", "of"]
 
 FAMILIES = (gdn, gemm, gemv, moe, norm, norm_gemv, quant, rope)
 
 
-def meaning(operator: str) -> Callable[[Call], Expected]:
-    found: Callable[[Call], Expected] = next(vars(f)[operator] for f in FAMILIES if operator in vars(f))
+def meaning(operator: str) -> Callable[[CallArguments], Tensors]:
+    found: Callable[[CallArguments], Tensors] = next(vars(f)[operator] for f in FAMILIES if operator in vars(f))
     return found
 
 
-def of(operator: str) -> Callable[..., Expected]:
+def of(operator: str) -> Callable[..., Tensors]:
     """The meaning of an operator: its arguments by name, and perhaps `compute` -> what each written one becomes."""
     found = meaning(operator)
 
-    def expected(*, compute: torch.dtype = torch.float32, **arguments: object) -> Expected:
-        return found(Call(arguments, compute))
+    def expected(*, compute: torch.dtype = torch.float32, **arguments: object) -> Tensors:
+        return found(CallArguments(arguments, compute))
 
     return expected

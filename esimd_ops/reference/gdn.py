@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .parts import Call, Expected, kept, rounded, silu, terms
+from .parts import CallArguments, Tensors, kept, rounded, silu, terms
 
 HEAD = 128
 EPS = 1e-6
@@ -70,16 +70,16 @@ def _interleaved(qkvz: Tensor, ba: Tensor, H: int, HV: int) -> tuple[Tensor, Ten
 Split = Callable[[Tensor, Tensor, int, int], tuple[Tensor, Tensor, Tensor, Tensor]]
 
 
-def _outputs(call: Call) -> Expected:
+def _outputs(call: CallArguments) -> Tensors:
     new = {name: kept(getattr(call, name), call.compute) for name in ("ssm_state", "output")}
     return {"conv_state": call.conv_state.clone(), "z_out": call.z_out.clone(), **new}
 
 
-def _layer(call: Call) -> _Layer:
+def _layer(call: CallArguments) -> _Layer:
     return _Layer(**{field.name: getattr(call, field.name) for field in fields(_Layer)})
 
 
-def _one_token(call: Call, split: Split) -> Expected:
+def _one_token(call: CallArguments, split: Split) -> Tensors:
     """Row i advances slots conv_state_indices[i] and ssm_state_indices[i] by one token. A negative index leaves that
     state alone: without a conv slot the history is zeros, without an ssm slot the row of output. z_out is a copy of z.
     """
@@ -100,15 +100,15 @@ def _one_token(call: Call, split: Split) -> Expected:
     return new
 
 
-def esimd_gdn_conv_fused(call: Call) -> Expected:
+def esimd_gdn_conv_fused(call: CallArguments) -> Tensors:
     return _one_token(call, _interleaved)
 
 
-def esimd_gdn_conv_fused_seq(call: Call) -> Expected:
+def esimd_gdn_conv_fused_seq(call: CallArguments) -> Tensors:
     return _one_token(call, _sequential)
 
 
-def esimd_gdn_conv_fused_seq_spec(call: Call) -> Expected:
+def esimd_gdn_conv_fused_seq_spec(call: CallArguments) -> Tensors:
     """P tokens of each of D sequences, keeping the state after every token: spec_state_indices [D, P].
 
     A sequence starts from the slot of its last accepted token, and token t is saved in slot spec_state_indices[s, t],

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .parts import Call, Decoder, Expected, block_weight, fp8, gelu_tanh, kept, rounded, silu, terms
+from .parts import CallArguments, Decoder, Tensors, block_weight, fp8, gelu_tanh, kept, rounded, silu, terms
 
 
-def _top(call: Call, topk: int) -> Expected:
+def _top(call: CallArguments, topk: int) -> Tensors:
     """The largest of `softmax(router_logits)` in descending order, divided by their sum."""
     T = call.T
     probabilities = torch.softmax(call.router_logits[:T].to(call.compute), -1)
@@ -23,15 +23,15 @@ def _top(call: Call, topk: int) -> Expected:
     return new
 
 
-def esimd_moe_topk(call: Call) -> Expected:
+def esimd_moe_topk(call: CallArguments) -> Tensors:
     return _top(call, 8)
 
 
-def topk_v2(call: Call) -> Expected:
+def topk_v2(call: CallArguments) -> Tensors:
     return _top(call, call.topk)
 
 
-def esimd_moe_scatter(call: Call) -> Expected:
+def esimd_moe_scatter(call: CallArguments) -> Tensors:
     """Row d is a copy of token t, and its weight that of the slot, where sorted_token_ids[d] is `t * topk + slot`."""
     rows = call.total_expanded
     new = {name: getattr(call, name).clone() for name in ("scattered_hidden", "scattered_weights")}
@@ -41,7 +41,7 @@ def esimd_moe_scatter(call: Call) -> Expected:
     return new
 
 
-def esimd_moe_scatter_fused(call: Call) -> Expected:
+def esimd_moe_scatter_fused(call: CallArguments) -> Tensors:
     """Rows are grouped by expert: expert_start holds where each group starts, max_tokens_out the size of the largest,
     and topk_ids where each (token, slot) went. The order within a group is the operator's choice; here it is that of
     the tokens."""
@@ -60,7 +60,7 @@ def esimd_moe_scatter_fused(call: Call) -> Expected:
     return new
 
 
-def esimd_moe_gather(call: Call) -> Expected:
+def esimd_moe_gather(call: CallArguments) -> Tensors:
     """`final_hidden[t] = sum of moe_output[r] * scattered_weights[r] for r in topk_ids[t]`, rounded once."""
     T, topk = call.T, call.topk
     rows = call.topk_ids.reshape(-1)[: T * topk].reshape(T, topk).long()
@@ -70,7 +70,7 @@ def esimd_moe_gather(call: Call) -> Expected:
     return {"final_hidden": new}
 
 
-def _activated(call: Call, activation: Callable[[Tensor], Tensor]) -> Expected:
+def _activated(call: CallArguments, activation: Callable[[Tensor], Tensor]) -> Tensors:
     """`output = activation(gate) * up`, where gate is the first N_half columns and up the next."""
     rows, half = call.total_rows, call.N_half
     gate, up = call.input[:rows, : 2 * half].to(call.compute).split(half, -1)
@@ -79,15 +79,17 @@ def _activated(call: Call, activation: Callable[[Tensor], Tensor]) -> Expected:
     return {"output": new}
 
 
-def esimd_moe_silu_mul(call: Call) -> Expected:
+def esimd_moe_silu_mul(call: CallArguments) -> Tensors:
     return _activated(call, silu)
 
 
-def esimd_moe_gelu_tanh_mul(call: Call) -> Expected:
+def esimd_moe_gelu_tanh_mul(call: CallArguments) -> Tensors:
     return _activated(call, gelu_tanh)
 
 
-def _grouped(call: Call, weight_of: Callable[[int], Tensor], scale_of: Callable[[int], Tensor | float]) -> Expected:
+def _grouped(
+    call: CallArguments, weight_of: Callable[[int], Tensor], scale_of: Callable[[int], Tensor | float]
+) -> Tensors:
     """Expert e multiplies the rows from expert_idx[e] to expert_idx[e + 1]."""
     new = kept(call.output, call.compute)
     starts = call.expert_idx.tolist()
@@ -99,7 +101,7 @@ def _grouped(call: Call, weight_of: Callable[[int], Tensor], scale_of: Callable[
     return {"output": new}
 
 
-def esimd_moe_gemm_fp8(call: Call) -> Expected:
+def esimd_moe_gemm_fp8(call: CallArguments) -> Tensors:
     """The bits of the weight are taken as E5M2 whatever their dtype."""
     return _grouped(call, lambda e: fp8(call.weight[e], Decoder.RAW, call.compute), lambda e: call.wide.scale[e])
 
@@ -107,7 +109,7 @@ def esimd_moe_gemm_fp8(call: Call) -> Expected:
 esimd_moe_gemm_fp8_pert = esimd_moe_gemm_fp8  # with scale [E], one for an expert
 
 
-def esimd_moe_gemm_fp8_blockscale(call: Call) -> Expected:
+def esimd_moe_gemm_fp8_blockscale(call: CallArguments) -> Tensors:
     """Every code is exact. From 128 rows on the original library rounds scales and scaled weights to half, which costs
     it about 2^-11 of each weight; here they are never rounded."""
     return _grouped(call, lambda e: block_weight(call.weight[e], call.weight_scale[e], call.compute), lambda _: 1.0)

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu as silu
 
-Expected = dict[str, Tensor]
+Tensors = dict[str, Tensor]
 
 INT4_GROUP = 128  # elements along K that share a scale
 BLOCK = 128  # rows and columns of a weight block that share a scale
 E4M3_TOP = 480.0  # the E4M3 codes 0x7F and 0xFF are the largest number here, not NaN
 
 
-class Call:
+class CallArguments:
     """The arguments of a call as attributes, and `compute`, the dtype of all arithmetic, in which `wide` has them."""
 
     def __init__(self, arguments: Mapping[str, Any], compute: torch.dtype) -> None:
@@ -36,7 +36,7 @@ class Call:
 
 
 class _Wide:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: CallArguments) -> None:
         self._call = call
 
     def __getattr__(self, name: str) -> Any:

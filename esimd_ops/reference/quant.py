@@ -2,10 +2,10 @@
 
 import torch
 
-from .parts import INT4_GROUP, Call, Expected, rounded
+from .parts import INT4_GROUP, CallArguments, Tensors, rounded
 
 
-def q4_0_quantize(call: Call) -> Expected:
+def q4_0_quantize(call: CallArguments) -> Tensors:
     """In each block of 128, m is the element of largest magnitude with its sign, a tie being positive; `d = m / -8` is
     the scale, and the nibble of x is `trunc(x / d + 8.5)` within 0 to 15, made from the unrounded d. A block of zeros
     has scale -0 and nibbles 8."""

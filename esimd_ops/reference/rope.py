@@ -6,7 +6,7 @@ Heads have 256 elements. The norm's epsilon is 1e-6 and 1 is added to its weight
 import torch
 from torch import Tensor
 
-from .parts import Call, Expected, inverse_rms, kept, rounded, terms
+from .parts import CallArguments, Tensors, inverse_rms, kept, rounded, terms
 
 HEAD = 256
 EPS = 1e-6
@@ -26,7 +26,7 @@ def _rotate(heads: Tensor, cos_sin: Tensor) -> Tensor:
     return torch.cat((*turned, rest), -1)
 
 
-def esimd_qkv_split_norm_rope(call: Call) -> Expected:
+def esimd_qkv_split_norm_rope(call: CallArguments) -> Tensors:
     """The heads of qkv_state are q, k, v, each q followed by its gate where attn_output_gate is set."""
     gated = call.attn_output_gate
     heads = call.qkv_state.unflatten(-1, (-1, HEAD))
@@ -41,7 +41,7 @@ def esimd_qkv_split_norm_rope(call: Call) -> Expected:
     return {"q_out": q.flatten(1), "gate_out": gate, "k_out": k.flatten(1), "v_out": v.flatten(1)}
 
 
-def esimd_qkv_split_norm_rope_v(call: Call) -> Expected:
+def esimd_qkv_split_norm_rope_v(call: CallArguments) -> Tensors:
     done = esimd_qkv_split_norm_rope(call)
     v = done["v_out"].unflatten(-1, (-1, HEAD))
     return {**done, "v_out": rounded(_norm(v, call.norm_wv, call.compute)).flatten(1)}

@@ -22,13 +22,13 @@ class Race(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fixed: str = ""
 
 
-class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _RacesFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     race: tuple[Race, ...]
 
 
 def races() -> tuple[Race, ...]:
     """policies/races.toml."""
-    return policies.load(RACES, _Policy).race
+    return policies.load(RACES, _RacesFile).race
 
 
 class UnknownError(ValueError):

@@ -5,6 +5,7 @@ the formula outside it too, or refuse with the argument's name.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,16 +23,9 @@ def _split_k(N: int, K: int, wide: int, narrow: int, otherwise: int, odd_parts: 
     return K % (wide if N <= 128 else narrow) == 0 or (odd_parts and K % 32 == 0 and K % 128 != 0)
 
 
-def _table_p(N: int, K: int) -> bool:
-    return _split_k(N, K, 1024, 512, 128, odd_parts=False)
-
-
-def _table_q(N: int, K: int) -> bool:
-    return _split_k(N, K, 1024, 256, 32, odd_parts=True)
-
-
-def _table_r(N: int, K: int) -> bool:
-    return _split_k(N, K, 1024, 512, 32, odd_parts=True)
+_table_p = partial(_split_k, wide=1024, narrow=512, otherwise=128, odd_parts=False)
+_table_q = partial(_split_k, wide=1024, narrow=256, otherwise=32, odd_parts=True)
+_table_r = partial(_split_k, wide=1024, narrow=512, otherwise=32, odd_parts=True)
 
 
 def _table_b(N: int, K: int) -> bool:

@@ -31,7 +31,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 M = TypeVar("M", bound=msgspec.Struct)
 
 
-class Step(msgspec.Struct, frozen=True, tag="step"):
+class ChildStep(msgspec.Struct, frozen=True, tag="step"):
     """The child is about to do this; what it dies of is this operator's, or nobody's where `op` is empty."""
 
     op: str
@@ -42,7 +42,7 @@ class Step(msgspec.Struct, frozen=True, tag="step"):
 
 
 @dataclass(frozen=True)
-class Program(Generic[M]):
+class ChildProgram(Generic[M]):
     """What to start: `python -m module`, which calls `serve`.
 
     messages     the type that its messages have, a union of tagged structs; `Step` is understood without being in it
@@ -62,7 +62,7 @@ class Program(Generic[M]):
 class Ended:
     """How a process ended that did not come to its end: in which step, in words, and the traceback that it left."""
 
-    step: Step
+    step: ChildStep
     how: str
     traceback: str = ""
 
@@ -71,7 +71,7 @@ class Ended:
 
 
 def run(
-    program: Program[M],
+    program: ChildProgram[M],
     request: Callable[[tuple[str, ...]], msgspec.Struct],
     hear: Callable[[M], None],
     step: Callable[[str], None] = lambda _: None,
@@ -92,15 +92,15 @@ def run(
 
 
 def once(
-    program: Program[M],
+    program: ChildProgram[M],
     request: msgspec.Struct,
     hear: Callable[[M], None],
     step: Callable[[str], None] = lambda _: None,
 ) -> Ended | None:
     """Start the program once; None where it came to its end. Whatever is raised meanwhile, the process is gone then."""
     child = _Child(program.module, request, program.environment)
-    decoder = msgspec.json.Decoder(program.messages | Step)
-    last, finished = Step("", "starting"), False
+    decoder = msgspec.json.Decoder(program.messages | ChildStep)
+    last, finished = ChildStep("", "starting"), False
     child.limit_s = program.load_s
     try:
         for line in child.lines():
@@ -111,7 +111,7 @@ def once(
                 message = decoder.decode(line)
             except msgspec.MsgspecError as error:
                 return Ended(last, f"sent what is no message ({error}); the process was stopped")
-            if not isinstance(message, Step):
+            if not isinstance(message, ChildStep):
                 hear(message)
                 continue
             last = message

@@ -12,15 +12,18 @@ from schema_patch.model import ToolError
 T = TypeVar("T")
 
 
-def read(path: str, kind: type[T], what: str, *, toml: bool = False) -> T:
-    """Raises ToolError for a file that cannot be read or is no `what`."""
+def read(path: str, kind: type[T], what: str, *, toml: bool = False, version: int | None = None) -> T:
+    """Raises ToolError for a file that cannot be read, is no `what`, or one of another version."""
     try:
         decode = msgspec.toml.decode if toml else msgspec.json.decode
-        return decode(Path(path).read_bytes(), type=kind)
+        found = decode(Path(path).read_bytes(), type=kind)
     except OSError as error:
         raise ToolError(error.strerror or str(error), path) from error
     except msgspec.MsgspecError as error:
         raise ToolError(f"not a {what}: {error}", path) from error
+    if version is not None and (its := getattr(found, "version", None)) != version:
+        raise ToolError(f"expected a {what} of version {version}, found {its}", path)
+    return found
 
 
 def write(path: str, value: msgspec.Struct) -> None:

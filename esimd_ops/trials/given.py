@@ -28,15 +28,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from esimd_ops.samples import POISON, Arguments
-from esimd_ops.table import Tensors
+from esimd_ops.reference import Tensors
+from esimd_ops.samples import Arguments
+from esimd_ops.table import OPS
+from esimd_ops.tensors import bits
 from schema_patch.model import Effect, ToolError
 from schema_patch.schemas import table as tables
 from schema_patch.schemas.grammar import Schema
 
-from .memory import bits
+from .judge import Truth, at, fraction, poisoned, share
 from .messages import Observation
-from .subject import Subject, Truth
+from .subject import OfTable, TrialSubject
 
 TABLE = "operators.toml"  # in a folder of saved calls
 
@@ -67,10 +69,10 @@ def _file(path: str) -> Any:
 
 def _folder(folder: Path) -> Any:
     """Calls as `observe --save` writes them, and the table beside them."""
-    samples: dict[str, Calls] = {}
+    samples: dict[str, SavedCalls] = {}
     for path in sorted(folder.glob("*.pt")):
         parts = path.name.split(".")  # namespace.op[.overload].DIGEST.pt
-        samples.setdefault(".".join(parts[1:-2]), Calls()).append(path)
+        samples.setdefault(".".join(parts[1:-2]), SavedCalls()).append(path)
     if not samples:
         raise ToolError("expected calls that `observe --save` wrote (*.pt), found none", str(folder))
     known = tables.read_file(folder / TABLE).entries if (folder / TABLE).exists() else {}
@@ -78,11 +80,22 @@ def _folder(folder: Path) -> Any:
     return SimpleNamespace(SAMPLES=samples, WRITES=writes, RETURNS={op: e.returns for op, e in known.items()})
 
 
-class Calls(list[Any]):
+def subject(samples: str, shapes: str, op: str, schema: Schema) -> TrialSubject | None:
+    """What the user's file describes, or what the table knows with these arguments, for these shapes."""
+    if samples and op in named(samples, schema.namespace):
+        return OfUser(schema, samples)
+    if op not in OPS or tuple(arg.name for arg in schema.args) != OPS[op].arguments:
+        return None
+    found = OfTable(OPS[op])
+    found.labels("all" if shapes == "decode" else shapes)
+    return found
+
+
+class SavedCalls(list[Any]):
     """The saved calls of operators of one name, by their files, each read when asked for: a program makes many."""
 
-    def of(self, namespace: str | None) -> Calls:
-        return Calls(path for path in super().__iter__() if path.name.startswith(f"{namespace}."))
+    def of(self, namespace: str | None) -> SavedCalls:
+        return SavedCalls(path for path in super().__iter__() if path.name.startswith(f"{namespace}."))
 
     def __getitem__(self, index: Any) -> Any:
         path: Path = super().__getitem__(index)
@@ -95,7 +108,7 @@ class Calls(list[Any]):
 def named(where: str, namespace: str | None) -> tuple[str, ...]:
     """The operators of this namespace that have samples there; a file of a person names none."""
     given = _table(where, "SAMPLES").items()
-    return tuple(op for op, calls in given if not isinstance(calls, Calls) or calls.of(namespace))
+    return tuple(op for op, calls in given if not isinstance(calls, SavedCalls) or calls.of(namespace))
 
 
 def _table(where: str, name: str) -> Mapping[str, Any]:
@@ -105,7 +118,7 @@ def _table(where: str, name: str) -> Mapping[str, Any]:
     return found
 
 
-class OfUser(Subject):
+class OfUser(TrialSubject):
     """An operator as its user describes it. Raises ToolError for names that are none of its arguments."""
 
     def __init__(self, schema: Schema, where: str) -> None:
@@ -136,7 +149,7 @@ class OfUser(Subject):
     def _given(self) -> list[Any]:
         given = _table(self._where, "SAMPLES")[self.name]
         given = given() if callable(given) else given
-        if isinstance(given, Calls):
+        if isinstance(given, SavedCalls):
             return given.of(self._namespace)
         return given if isinstance(given, list) else [given]
 
@@ -167,7 +180,7 @@ class OfUser(Subject):
         expected = self._reference(**arguments)
         if unknown := [name for name in expected if name not in self.writes]:
             raise ToolError(f"REFERENCE of {self.name} gives '{unknown[0]}', which WRITES does not name", self._where)
-        return Expected(expected, self.overwritten)
+        return ByUser(expected, self.overwritten)
 
     def effect(self, schema: Schema) -> Effect | None:  # noqa: ARG002  told for this very operator
         said = self.certain or self._returns != "unknown"
@@ -192,7 +205,7 @@ def _copied(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-class Expected(Truth):
+class ByUser(Truth):
     """Values that a reference gave, with torch.testing's tolerances for their types."""
 
     def __init__(self, expected: Tensors, overwritten: tuple[str, ...]) -> None:
@@ -204,19 +217,15 @@ class Expected(Truth):
             off = _off(got[name], right)
             if not off.any():
                 continue
-            left = off & (bits(got[name]) == bits(before[name])) & _poisoned(before[name])
+            left = off & (bits(got[name]) == bits(before[name])) & poisoned(before[name])
             if name in self._overwritten and left.any():
-                told.append(
-                    Observation("PA105", f"'{name}': {int(left.sum())} of {off.numel()} elements left unwritten")
-                )
+                told.append(Observation("PA105", f"'{name}': {share(left)} left unwritten"))
             else:
-                place = tuple(int(i) for i in off.nonzero()[0])
-                words = f"{got[name][place].item():.6g} at {list(place)}, expected {right[place].item():.6g}"
-                told.append(Observation("PA101", f"'{name}': {words}; {int(off.sum())} of {off.numel()} elements"))
+                told.append(Observation("PA101", f"'{name}': {at(off, got[name], right)}; {share(off)}"))
         return told
 
     def shares(self, got: Tensors) -> dict[str, float]:
-        return {name: _share(_off(got[name], right)) for name, right in self.values.items()}
+        return {name: fraction(_off(got[name], right)) for name, right in self.values.items()}
 
 
 class Same(Truth):
@@ -229,7 +238,7 @@ class Same(Truth):
         return [Observation("PA107", f"'{name}' differs") for name, share in self.shares(got).items() if share]
 
     def shares(self, got: Tensors) -> dict[str, float]:
-        return {name: _share(bits(got[name]) != bits(value)) for name, value in self._first.items()}
+        return {name: fraction(bits(got[name]) != bits(value)) for name, value in self._first.items()}
 
 
 def _off(got: Tensor, right: Tensor) -> Tensor:
@@ -237,11 +246,3 @@ def _off(got: Tensor, right: Tensor) -> Tensor:
         return got != right
     relative, absolute = torch.testing._comparison.default_tolerances(got.dtype)
     return ~torch.isclose(got.double(), right.double(), rtol=relative, atol=absolute, equal_nan=True)
-
-
-def _poisoned(before: Tensor) -> Tensor:
-    return before.isnan() if before.is_floating_point() else before == POISON
-
-
-def _share(off: Tensor) -> float:
-    return float(off.double().mean()) if off.numel() else 0.0

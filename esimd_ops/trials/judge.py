@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from esimd_ops.reference import Tensors
 from esimd_ops.reference.parts import absolute_values
 from esimd_ops.samples import POISON, Arguments
-from esimd_ops.table import Operator, Tensors, Tolerance
+from esimd_ops.table import Operator, Tolerance
+from esimd_ops.tensors import bits
 from schema_patch.model import Severity
 
-from .memory import bits
 from .messages import Observation
 
 HALF = torch.finfo(torch.float16)
-SMALLEST = 2.0**-24  # the smallest half-precision number above zero, and the distance of neighbours below HALF.tiny
 EPS = torch.finfo(torch.float32).eps
 GROUP = 128  # elements among which a few may stray
 
 
+class Truth(ABC):
+    """What the outputs of one call should be."""
+
+    @abstractmethod
+    def told(self, before: Tensors, got: Tensors) -> list[Observation]:
+        """What is wrong with them; `before` is what they held."""
+
+    @abstractmethod
+    def shares(self, got: Tensors) -> dict[str, float]:
+        """Output -> the share of its elements that are wrong."""
+
+
 @dataclass(frozen=True)
-class Expected:
+class ByReference(Truth):
     """What a call should give. `truth`: the fp64 reference, unrounded. `size`: the sums of absolute values behind each
     element. `half`: what PyTorch's own half precision makes of it, to be shown beside an error."""
 
@@ -43,54 +56,54 @@ class Expected:
     def half(self) -> Tensors:
         return self.operator.reference(**self.arguments, compute=torch.float16)
 
-
-def outputs(expected: Expected, before: Tensors, got: Tensors) -> list[Observation]:
-    """What is wrong with the written arguments."""
-    told, operator, truth = [], expected.operator, expected.truth
-    for name in truth:
-        if name in operator.overwritten and (missing := _unwritten(before[name], got[name], truth[name])):
-            told.append(Observation("PA105", f"'{name}': {missing} of {truth[name].numel()} elements left unwritten"))
-        if kept := _kept_rows_changed(before[name], got[name], truth[name]):
-            told.append(Observation("PA102", f"'{name}': {kept} rows changed that keep what they hold"))
-    if told:
+    def told(self, before: Tensors, got: Tensors) -> list[Observation]:
+        told, operator, truth = [], self.operator, self.truth
+        for name in truth:
+            left = _unwritten(before[name], got[name], truth[name])
+            if name in operator.overwritten and left.any():
+                told.append(Observation("PA105", f"'{name}': {share(left)} left unwritten"))
+            if kept := _kept_rows_changed(before[name], got[name], truth[name]):
+                told.append(Observation("PA102", f"'{name}': {kept} rows changed that keep what they hold"))
+        if told:
+            return told
+        comparable = operator.comparable
+        found, right, size = comparable(got), comparable(truth), comparable(self.size)
+        for name, value in right.items():
+            if problem := _difference(found[name], value, size[name], operator.tolerance(name)):
+                code, words, worst = problem
+                if code == "PA101" and not operator.tolerance(name).strays:
+                    theirs = _error(comparable(self.half)[name], value)
+                    words += f"; PyTorch's half precision errs by {float(theirs[worst][0]):.3g} there"
+                    if operator.loose and _as_half(found[name], value, size[name]):
+                        words += f"; the published kernel {operator.loose}"
+                        told.append(Observation(code, f"'{name}': {words}", Severity.WARNING.value))
+                        continue
+                told.append(Observation(code, f"'{name}': {words}"))
         return told
-    comparable = operator.comparable
-    found, right, size = comparable(got), comparable(truth), comparable(expected.size)
-    for name, value in right.items():
-        if problem := _difference(found[name], value, size[name], operator.tolerance(name)):
-            code, words, worst = problem
-            if code == "PA101" and not operator.tolerance(name).strays:
-                theirs = _error(comparable(expected.half)[name], value)
-                words += f"; PyTorch's half precision errs by {float(theirs[worst][0]):.3g} there"
-                if operator.loose and _as_half(found[name], value, size[name]):
-                    words += f"; the published kernel {operator.loose}"
-                    told.append(Observation(code, f"'{name}': {words}", Severity.WARNING.value))
-                    continue
-            told.append(Observation(code, f"'{name}': {words}"))
-    return told
+
+    def shares(self, got: Tensors) -> dict[str, float]:
+        operator = self.operator
+        found, right, size = (operator.comparable(tensors) for tensors in (got, self.truth, self.size))
+        told = {}
+        for name, value in right.items():
+            tolerance = operator.tolerance(name)
+            if tolerance.strays:
+                off = (found[name].int() - value.int()).abs() > 1
+            elif tolerance.exact or not found[name].is_floating_point():
+                off = bits(found[name]) != bits(value.to(found[name].dtype))
+            else:
+                off = _error(found[name], value) > _allowed(value, size[name], tolerance)
+            told[name] = fraction(off)
+        return told
 
 
-def shares(expected: Expected, got: Tensors) -> dict[str, float]:
-    """Output -> the share of its elements that are further from the truth than its tolerance."""
-    operator = expected.operator
-    found, right, size = (operator.comparable(tensors) for tensors in (got, expected.truth, expected.size))
-    told = {}
-    for name, value in right.items():
-        tolerance = operator.tolerance(name)
-        if tolerance.strays:
-            off = (found[name].int() - value.int()).abs() > 1
-        elif tolerance.exact or not found[name].is_floating_point():
-            off = bits(found[name]) != bits(value.to(found[name].dtype))
-        else:
-            off = _error(found[name], value) > _allowed(value, size[name], tolerance)
-        told[name] = float(off.double().mean()) if off.numel() else 0.0
-    return told
+def poisoned(tensor: Tensor) -> Tensor:
+    return tensor.isnan() if tensor.is_floating_point() else tensor == POISON
 
 
-def _unwritten(before: Tensor, got: Tensor, truth: Tensor) -> int:
+def _unwritten(before: Tensor, got: Tensor, truth: Tensor) -> Tensor:
     """Elements that still hold their poison and should not."""
-    poisoned = before.isnan() & ~truth.isnan() if before.is_floating_point() else (before == POISON) & (truth != POISON)
-    return int((poisoned & (bits(got) == bits(before))).sum())
+    return poisoned(before) & ~poisoned(truth) & (bits(got) == bits(before))
 
 
 def _kept_rows_changed(before: Tensor, got: Tensor, truth: Tensor) -> int:
@@ -110,7 +123,7 @@ def _difference(got: Tensor, truth: Tensor, size: Tensor, tolerance: Tolerance) 
     if tolerance.exact or not got.is_floating_point():
         truth = truth.to(got.dtype)
         wrong = bits(got) != bits(truth)
-        words = f"{_at(wrong, got, truth)}; {_share(wrong)}, exact by contract" if wrong.any() else ""
+        words = f"{at(wrong, got, truth)}; {share(wrong)}, exact by contract" if wrong.any() else ""
         return ("PA102", words, wrong) if words else None
     error, allowed = _error(got, truth), _allowed(truth, size, tolerance)
     wrong = error > allowed
@@ -121,7 +134,7 @@ def _difference(got: Tensor, truth: Tensor, size: Tensor, tolerance: Tolerance) 
     excess = (error - allowed).nan_to_num(posinf=torch.inf)
     worst = excess >= excess.max()
     most = f"error {float(error[worst][0]):.3g}, allowed {float(allowed[worst][0]):.3g}"
-    return "PA101", f"{_at(worst, got, truth)}: {most}; {_share(wrong)}", worst
+    return "PA101", f"{at(worst, got, truth)}: {most}; {share(wrong)}", worst
 
 
 def _strays(got: Tensor, truth: Tensor, most: int) -> tuple[str, str, Tensor] | None:
@@ -131,7 +144,7 @@ def _strays(got: Tensor, truth: Tensor, most: int) -> tuple[str, str, Tensor] | 
         return None
     return (
         "PA101",
-        f"{_share(off != 0)} differ, by up to {int(off.max())} units and up to {int(crowd.max())} in {GROUP}",
+        f"{share(off != 0)} differ, by up to {int(off.max())} units and up to {int(crowd.max())} in {GROUP}",
         off != 0,
     )
 
@@ -159,11 +172,15 @@ def _as_half(got: Tensor, truth: Tensor, size: Tensor) -> bool:
     return bool((_error(got, truth) <= 2 * HALF.eps * size.abs() + _step(truth)).all())
 
 
-def _at(wrong: Tensor, got: Tensor, truth: Tensor) -> str:
+def at(wrong: Tensor, got: Tensor, truth: Tensor) -> str:
     """The first place that is wrong, what is there and what should be."""
     place = [int(i) for i in wrong.nonzero()[0]]
     return f"{got[tuple(place)].item():.6g} at {place}, expected {truth[tuple(place)].item():.6g}"
 
 
-def _share(wrong: Tensor) -> str:
+def share(wrong: Tensor) -> str:
     return f"{int(wrong.sum())} of {wrong.numel()} elements"
+
+
+def fraction(wrong: Tensor) -> float:
+    return float(wrong.double().mean()) if wrong.numel() else 0.0

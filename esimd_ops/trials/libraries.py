@@ -10,8 +10,6 @@ from pathlib import Path
 
 from schema_patch.model import ToolError
 
-from .messages import Request
-
 
 def expect(namespace: str, libraries: Sequence[str] = (), samples: str = "") -> None:
     """Says once, before a process is started for each operator, what all of them would miss. Loads nothing.
@@ -29,16 +27,16 @@ def expect(namespace: str, libraries: Sequence[str] = (), samples: str = "") -> 
         )
 
 
-def load(request: Request) -> None:
+def load(namespace: str, libraries: Sequence[str], device: str = "cpu") -> None:
     """Make the operators exist. Raises OSError or ImportError where that cannot be done."""
     import torch
 
     from esimd_ops import native
 
-    if request.device == "xpu" and not (hasattr(torch, "xpu") and torch.xpu.is_available()):
+    if device == "xpu" and not (hasattr(torch, "xpu") and torch.xpu.is_available()):
         raise ImportError("device xpu: this torch sees no XPU device")
     native.prepare_runtime()
-    for library in request.libraries:
+    for library in libraries:
         if library.endswith(".so"):
             torch.ops.load_library(library)
         elif library.endswith(".py"):
@@ -52,8 +50,8 @@ def load(request: Request) -> None:
             specification.loader.exec_module(module)
         else:
             importlib.import_module(library)
-    if not request.libraries:
-        if request.namespace == "esimd_ops":
+    if not libraries:
+        if namespace == "esimd_ops":
             native.load()
         else:  # libraries name their namespace after their package
-            importlib.import_module(request.namespace)
+            importlib.import_module(namespace)

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
-
 import torch
 from torch import Tensor
+
+from esimd_ops.tensors import INTEGERS, reach
 
 GUARD_BYTES = 8192  # on either side; a multiple of every alignment that kernels ask for
 
 # Read by mistake, a sentinel shows: NaN in every float format, a number out of any range in an integer.
 _SENTINELS = {1: 0x7F, 2: 0x7E5A, 4: 0x7FC5A5A5, 8: 0x7FF8A5A5A5A5A5A5}
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-def bits(tensor: Tensor) -> Tensor:
-    """The same elements as integers, dense, so that NaN equals NaN and -0 differs from 0."""
-    dense = tensor.detach().contiguous()
-    return dense.view(_BITS[dense.element_size()])
-
-
-def same_bits(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and torch.equal(bits(one), bits(other))
-
-
-def digest(tensor: Tensor) -> str:
-    """SHA-256 of the elements in order."""
-    dense = tensor.detach().cpu().contiguous()
-    return hashlib.sha256(ctypes.string_at(dense.data_ptr(), dense.numel() * dense.element_size())).hexdigest()
 
 
 class Guarded:
@@ -38,8 +20,7 @@ class Guarded:
         """`shift`: begin so many elements past an address that is a multiple of every alignment."""
         pad = GUARD_BYTES // source.element_size()
         strides = source.stride()
-        extent = 1 + sum((n - 1) * s for n, s in zip(source.shape, strides, strict=True)) if source.numel() else 0
-        integer = _BITS[source.element_size()]
+        extent, integer = reach(source), INTEGERS[source.element_size()]
         self._memory = torch.full(
             (extent + 2 * pad + shift,), _SENTINELS[source.element_size()], dtype=integer, device=device
         )

@@ -5,19 +5,17 @@ from __future__ import annotations
 import msgspec
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the check.
+class TrialRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What every request for trials says.
 
     namespace  the operators are torch.ops.<namespace>.*
     device     "cpu" or "xpu"
-    operators  names; empty for all that the table knows
-    skip       names not to run, since an earlier process has done them
-    repeat     how often the same inputs are run
+    operators  names; empty for all of which somebody said what to try them with
+    skip       names not to run, since an earlier process has done them or died of them
     libraries  shared libraries, Python files or modules that register the operators; empty to import what belongs to
                the namespace
     beyond     also arguments outside the domain of the published library
-    shapes     "all", "models", or sizes such as "8x4x8"
-    effort     "quick": the first sample of each operator and no more; "usual"; "severe": everything for each sample
+    shapes     "decode" (the ordinary one), "all", "models", or sizes such as "8x4x8"
     samples    a file or function that describes operators (`given`); "" for none
     """
 
@@ -25,11 +23,20 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "cpu"
     operators: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
-    repeat: int = 20
     libraries: tuple[str, ...] = ()
     beyond: bool = False
     shapes: str = "all"
     samples: str = ""
+
+
+class Request(TrialRequest, frozen=True, kw_only=True):
+    """One run of the check.
+
+    repeat     how often the same inputs are run
+    effort     "quick": the first sample of each operator and no more; "usual"; "severe": everything for each sample
+    """
+
+    repeat: int = 20
     effort: str = "usual"
 
 
@@ -48,7 +55,7 @@ class Roster(msgspec.Struct, frozen=True, tag="roster"):
     run: tuple[str, ...]
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
+class OperatorDone(msgspec.Struct, frozen=True, tag="done"):
     """One operator is through. `digests`: sample -> output -> SHA-256 of its bits."""
 
     op: str
@@ -65,4 +72,4 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     message: str
 
 
-Message = Roster | Done | Failed
+CheckMessage = Roster | OperatorDone | Failed

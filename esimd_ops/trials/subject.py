@@ -10,29 +10,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from esimd_ops import fakes, samples
+from esimd_ops.reference import Tensors
 from esimd_ops.samples import domain, models
-from esimd_ops.table import Operator, Tensors
+from esimd_ops.table import Operator
 from schema_patch.model import Effect, ToolError
 from schema_patch.schemas import table
 from schema_patch.schemas.grammar import Schema
 
 from . import judge
-from .messages import Observation
+from .judge import Truth
 
 
-class Truth(ABC):
-    """What the outputs of one call should be."""
-
-    @abstractmethod
-    def told(self, before: Tensors, got: Tensors) -> list[Observation]:
-        """What is wrong with them; `before` is what they held."""
-
-    @abstractmethod
-    def shares(self, got: Tensors) -> dict[str, float]:
-        """Output -> the share of its elements that are wrong."""
-
-
-class Subject(ABC):
+class TrialSubject(ABC):
     """One operator. `overwritten` are those written arguments whose old contents do not matter; `certain`: somebody
     said what it writes, else that is what its schema declares."""
 
@@ -84,7 +73,7 @@ class Subject(ABC):
                     return
 
 
-class OfTable(Subject):
+class OfTable(TrialSubject):
     """An operator of the table: its samples, its reference, its tolerances."""
 
     def __init__(self, operator: Operator) -> None:
@@ -121,7 +110,7 @@ class OfTable(Subject):
         return samples.make(self.name, self._sizes[label], turn=1).arguments
 
     def truth(self, arguments: samples.Arguments) -> Truth:
-        return _ByReference(self._operator, arguments)
+        return judge.ByReference(self._operator, arguments)
 
     def effect(self, schema: Schema) -> Effect | None:
         return table.load().effect(schema)
@@ -134,14 +123,3 @@ class OfTable(Subject):
 
     def comparable(self, outputs: Tensors) -> Tensors:
         return self._operator.comparable(outputs)
-
-
-class _ByReference(Truth):
-    def __init__(self, operator: Operator, arguments: samples.Arguments) -> None:
-        self._expected = judge.Expected(operator, arguments)
-
-    def told(self, before: Tensors, got: Tensors) -> list[Observation]:
-        return judge.outputs(self._expected, before, got)
-
-    def shares(self, got: Tensors) -> dict[str, float]:
-        return judge.shares(self._expected, got)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from esimd_ops.host import build
-from esimd_ops.races.watch import Runtime, Seen
+from esimd_ops.races.watch import AccessSeen, HostRuntime
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # for `generated`
@@ -37,18 +37,18 @@ def _build(root: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def runtime(built: Path) -> Runtime:
+def runtime(built: Path) -> HostRuntime:
     sys.path.insert(0, str(built))
     import esimd_pieces  # type: ignore[import-not-found]  # noqa: F401
 
-    return Runtime.loaded()
+    return HostRuntime.loaded()
 
 
-Judge = Callable[..., tuple[torch.Tensor, list[Seen]]]
+Judge = Callable[..., tuple[torch.Tensor, list[AccessSeen]]]
 
 
 @pytest.fixture
-def run(runtime: Runtime) -> Callable[..., torch.Tensor]:
+def run(runtime: HostRuntime) -> Callable[..., torch.Tensor]:
     """Runs a kernel by name; gives its output, which held zeros."""
 
     def call(name: str, given: torch.Tensor, size: int, schedule: str = "descending,lockstep") -> torch.Tensor:
@@ -61,12 +61,12 @@ def run(runtime: Runtime) -> Callable[..., torch.Tensor]:
 
 
 @pytest.fixture
-def judge(runtime: Runtime) -> Judge:
+def judge(runtime: HostRuntime) -> Judge:
     """Runs a kernel by name with every access judged: what it wrote, and what was seen."""
 
     def call(
         name: str, schedule: str = "descending,lockstep", given: torch.Tensor | None = None, *, unwritten: bool = False
-    ) -> tuple[torch.Tensor, list[Seen]]:
+    ) -> tuple[torch.Tensor, list[AccessSeen]]:
         runtime.schedule(schedule)
         around = torch.full((3, 2048), 7.5)  # room on both sides, so that a stray access meets no other memory
         source, output = around[0, 512:1536], around[2, 512:1536]

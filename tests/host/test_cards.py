@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from esimd_ops.races import cards
-from esimd_ops.races.cards import Kernel, Launched
+from esimd_ops.races.cards import CompiledKernel, Launched
 from schema_patch.model import ToolError
 
 from .test_races import esimd_ops
@@ -39,7 +39,9 @@ def test_a_report_of_kernels_goes_before_what_the_host_saw(tmp_path: Path) -> No
     kernel = cards.of(launched, cards.read(str(report)))
     assert kernel
     assert cards.resident(cards.find("b580"), launched, kernel) == 60  # 3 by local memory, 4 by threads
-    assert cards.resident(cards.find("b580"), launched, Kernel("k", simd_size=16)) == 1280  # 8 items are one thread
+    assert (
+        cards.resident(cards.find("b580"), launched, CompiledKernel("k", simd_size=16)) == 1280
+    )  # 8 items are one thread
 
 
 def test_what_is_no_card_or_no_report_is_refused(tmp_path: Path) -> None:

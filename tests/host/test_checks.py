@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from esimd_ops.races import lines, schedules
-from esimd_ops.races.watch import Runtime, Seen
+from esimd_ops.races.watch import AccessSeen, HostRuntime
 
-Judge = Callable[..., tuple[torch.Tensor, list[Seen]]]
+Judge = Callable[..., tuple[torch.Tensor, list[AccessSeen]]]
 SOURCE = (Path(__file__).parent / "tree" / "defects.sycl").read_text().splitlines()
 
 DEFECTS = {
@@ -148,6 +148,6 @@ def test_the_same_seed_is_the_same_run(judge: Judge) -> None:
     assert any(not torch.equal(runs[0], other) for other in runs[2:])
 
 
-def test_torch_may_take_memory_by_its_address_alone(runtime: Runtime) -> None:
+def test_torch_may_take_memory_by_its_address_alone(runtime: HostRuntime) -> None:
     with runtime.watching():
         assert torch.arange(4.0).to_mkldnn().to_dense().tolist() == [0.0, 1.0, 2.0, 3.0]

@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 from esimd_ops.host import libraries
-from esimd_ops.host.sources import Source
+from esimd_ops.host.sources import HostSource
 
 
-def source(name: str, *spaces: str, modules: tuple[str, ...] = ()) -> Source:
+def source(name: str, *spaces: str, modules: tuple[str, ...] = ()) -> HostSource:
     path = Path("/tree", name)
-    return Source(path, name, path.stem, spaces, spaces, modules, False, False)
+    return HostSource(path, name, path.stem, spaces, spaces, modules, False, False)
 
 
 def test_each_library_has_a_name_of_its_own() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from esimd_ops.races.watch import Seen
+from esimd_ops.races.watch import AccessSeen
 
-Judge = Callable[..., tuple[torch.Tensor, list[Seen]]]
+Judge = Callable[..., tuple[torch.Tensor, list[AccessSeen]]]
 TREE = Path(__file__).parent / "tree"
 TEXT = "".join((TREE / name).read_text() for name in ("orders.sycl", "orders_of_items.sycl"))
 RIGHT = re.findall(r"^KERNEL\((right_\w+)\)", TEXT, re.MULTILINE)

@@ -12,7 +12,7 @@ import torch
 
 from esimd_ops import environment, guard, replace, samples
 from esimd_ops.races.schedules import NAMED
-from esimd_ops.races.watch import Runtime
+from esimd_ops.races.watch import HostRuntime
 from esimd_ops.table import OPS
 from esimd_ops.trials.subject import OfTable
 
@@ -23,7 +23,7 @@ WRITES = {OPERATOR.name: OPERATOR.writes}
 
 
 @pytest.fixture
-def races(built: Path, runtime: Runtime) -> Iterator[Runtime]:
+def races(built: Path, runtime: HostRuntime) -> Iterator[HostRuntime]:
     sys.path.insert(0, str(built))
     import esimd_race  # type: ignore[import-not-found]  # noqa: F401
 
@@ -49,7 +49,7 @@ def operator() -> torch._ops.OpOverloadPacket:
     return torch.ops.esimd_race.esimd_resadd_norm_gemv_fp8_pert
 
 
-def test_wrong_without_right_with_wrong_again(races: Runtime) -> None:
+def test_wrong_without_right_with_wrong_again(races: HostRuntime) -> None:
     races.schedule(NAMED["20 resident"])
     assert wrong(operator()) > 0.5
     guard.enable("esimd_race", writes=WRITES, replace=OP)
@@ -64,7 +64,7 @@ def test_wrong_without_right_with_wrong_again(races: Runtime) -> None:
     assert wrong(operator()) > 0.5
 
 
-def test_in_inference_mode_and_by_keyword(races: Runtime) -> None:
+def test_in_inference_mode_and_by_keyword(races: HostRuntime) -> None:
     replace.enable(OP)
     races.schedule(NAMED["20 resident"])
     with torch.inference_mode():
@@ -72,7 +72,7 @@ def test_in_inference_mode_and_by_keyword(races: Runtime) -> None:
     assert replace.status()[0].calls == 1
 
 
-def test_compiled(races: Runtime) -> None:
+def test_compiled(races: HostRuntime) -> None:
     guard.enable("esimd_race", writes=WRITES, replace=OP)
     races.schedule(NAMED["20 resident"])
     torch._dynamo.reset()
@@ -81,7 +81,7 @@ def test_compiled(races: Runtime) -> None:
     assert guard.status().replaced[0].calls == 1
 
 
-def test_what_ours_refuses_goes_to_the_original(races: Runtime) -> None:
+def test_what_ours_refuses_goes_to_the_original(races: HostRuntime) -> None:
     replace.enable(OP)
     given = arguments()
     given["normed_out"] = torch.empty(2, SIZES[1], dtype=torch.float16)  # a row more than ours takes
@@ -92,7 +92,7 @@ def test_what_ours_refuses_goes_to_the_original(races: Runtime) -> None:
     assert told.why.startswith("esimd_resadd_norm_gemv_fp8_pert: argument 'normed_out': ")
 
 
-def test_the_environment_says_so_too(races: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_says_so_too(races: HostRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(environment.REPLACE, f"races, {OP}")
     guard.enable("esimd_race", writes=WRITES)
     assert [told.op for told in guard.status().replaced] == [OP]  # the others are not there yet

@@ -12,7 +12,7 @@ import torch
 
 from esimd_ops import samples
 from esimd_ops.host import build
-from esimd_ops.races.watch import Runtime
+from esimd_ops.races.watch import HostRuntime
 from esimd_ops.samples import Arguments
 from esimd_ops.table import OPS
 from esimd_ops.trials import judge
@@ -57,34 +57,34 @@ def _build(root: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def runtime(on_host: Path) -> Runtime:
+def runtime(on_host: Path) -> HostRuntime:
     sys.path.insert(0, str(on_host))
     import esimd_xmx  # type: ignore[import-not-found]  # noqa: F401
 
-    return Runtime.loaded()
+    return HostRuntime.loaded()
 
 
 def told(op: str, given: Arguments) -> list[str]:
     before = {name: value.clone() for name, value in given.items() if isinstance(value, torch.Tensor)}
     getattr(torch.ops.esimd_xmx, op)(*given.values())
     got = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
-    expected = judge.Expected(OPS[op], {**given, **before})
-    return [observation.message for observation in judge.outputs(expected, before, got)]
+    expected = judge.ByReference(OPS[op], {**given, **before})
+    return [observation.message for observation in expected.told(before, got)]
 
 
 @pytest.mark.parametrize(("op", "sizes"), [case for case in CASES if not unfit(*case)], ids=str)
-def test_products_are_what_the_table_says(runtime: Runtime, op: str, sizes: tuple[object, ...]) -> None:
+def test_products_are_what_the_table_says(runtime: HostRuntime, op: str, sizes: tuple[object, ...]) -> None:
     runtime.schedule("descending,lockstep")
     assert told(op, samples.make(op, sizes).arguments) == []
 
 
 @pytest.mark.parametrize(("op", "sizes"), [case for case in CASES if unfit(*case)], ids=str)
-def test_what_a_message_cannot_read_goes_another_way(runtime: Runtime, op: str, sizes: tuple[object, ...]) -> None:
+def test_what_a_message_cannot_read_goes_another_way(runtime: HostRuntime, op: str, sizes: tuple[object, ...]) -> None:
     with pytest.raises(RuntimeError, match="not on the matrix engines: gem"):
         getattr(torch.ops.esimd_xmx, op)(*samples.make(op, sizes).arguments.values())
 
 
-def test_an_address_that_is_not_aligned_goes_another_way(runtime: Runtime) -> None:
+def test_an_address_that_is_not_aligned_goes_another_way(runtime: HostRuntime) -> None:
     given = samples.make("esimd_gemm_int4_pgrp", (8, 64, 1024)).arguments
     room = torch.empty(8 * 1024 + 16).half()
     given["input"] = room[16:].view(8, 1024).copy_(given["input"])

@@ -11,7 +11,7 @@ from torch import Tensor
 from esimd_ops.observe import memory
 from esimd_ops.observe.before import Before
 from esimd_ops.observe.handed import Results
-from esimd_ops.observe.record import Operator, Where
+from esimd_ops.observe.record import OperatorSeen, Where
 
 SIZE = 48
 
@@ -39,7 +39,7 @@ def test_changed_bytes_belong_to_declared_arguments_then_to_the_only_other_one(
     base = torch.zeros(SIZE, dtype=torch.uint8)
     tensors = {f"a{n}": base.as_strided(*view) for n, (view, _) in enumerate(parts)}
     declared = frozenset(f"a{n}" for n, (_, declared) in enumerate(parts) if declared)
-    before, seen = Before(tensors, Results(), 0, declared), Operator("")
+    before, seen = Before(tensors, Results(), 0, declared), OperatorSeen("")
     if flips:
         memory_of(base)[torch.tensor(sorted(flips))] ^= 255
     before.compare(seen, Where("here:1", "", 1))
@@ -103,7 +103,7 @@ def test_checksums_tell_what_a_sum_does_not(change: str) -> None:
 def test_a_large_storage_is_known_to_a_block_and_only_there() -> None:
     whole = torch.zeros(memory.EXACT + 5 * memory.BLOCK, dtype=torch.uint8)
     left, right = whole[: memory.BLOCK], whole[3 * memory.BLOCK :]
-    before, seen = Before({"left": left, "right": right}, Results(), 0, frozenset()), Operator("")
+    before, seen = Before({"left": left, "right": right}, Results(), 0, frozenset()), OperatorSeen("")
     right[7] = 1
     before.compare(seen, Where("here:1", "", 1))
     assert seen.writes.keys() == {"right"}
@@ -134,7 +134,10 @@ def test_a_result_that_lives_is_known_by_any_view_of_its_memory() -> None:
 def test_an_argument_that_grows_is_written_whatever_lies_where_it_was() -> None:
     out, view = torch.zeros(4), torch.zeros(4)
     other = view[1:]
-    before, seen = Before({"out": out, "view": view, "other": other}, Results(), 0, frozenset({"out"})), Operator("")
+    before, seen = (
+        Before({"out": out, "view": view, "other": other}, Results(), 0, frozenset({"out"})),
+        OperatorSeen(""),
+    )
     out.resize_(1000)
     view.untyped_storage().resize_(8000)
     before.compare(seen, Where("here:1", "", 1))

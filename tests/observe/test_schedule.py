@@ -10,7 +10,7 @@ import torch
 
 from esimd_ops.observe import schedule
 from esimd_ops.observe import session as session_module
-from esimd_ops.observe.record import Operator
+from esimd_ops.observe.record import OperatorSeen
 from esimd_ops.observe.schedule import Schedule
 from esimd_ops.observe.session import Session
 from esimd_ops.observe.watch import Signature, Watcher
@@ -130,7 +130,9 @@ def test_the_budget_is_kept_at_every_moment_and_nobody_is_passed_over(
     ops = [getattr(getattr(torch.ops, space), name).default for name in costs]
     cheap = [op for op in ops if "dear" not in str(op)]
 
-    def call(_: object, signature: Signature, seen: Operator, __: object, original: Any, args: Any, *___: Any) -> None:
+    def call(
+        _: object, signature: Signature, seen: OperatorSeen, __: object, original: Any, args: Any, *___: Any
+    ) -> None:
         clock.run(costs[signature.op.partition("::")[2]])
         seen.watched += 1
         original(*args)

@@ -142,7 +142,7 @@ def _asked(operator: str) -> set[str]:
             found.add(name)
             return super().__getitem__(name)
 
-    reference.meaning(operator)(reference.Call(Asked(samples.make(operator).arguments), torch.float32))
+    reference.meaning(operator)(reference.CallArguments(Asked(samples.make(operator).arguments), torch.float32))
     return found
 
 

@@ -258,7 +258,7 @@ def build(own: ast.Module, shared: ast.Module, name: str) -> Callable[..., dict[
     exec(compile(shared, "parts", "exec"), space)
     left = [n for n in own.body if not (isinstance(n, ast.ImportFrom) and n.module == "parts")]
     exec(compile(ast.Module(left, []), "family", "exec"), space)
-    meaning, call = space[name], space["Call"]
+    meaning, call = space[name], space["CallArguments"]
     return lambda **arguments: meaning(call(arguments, torch.float32))
 
 
@@ -273,7 +273,7 @@ class Bench:
         self.calls = []
         for sizes in entry.samples:
             arguments = samples.make(self.operator, sizes).arguments
-            self.calls.append((arguments, judge.Expected(entry, arguments)))
+            self.calls.append((arguments, judge.ByReference(entry, arguments)))
         self.calls.sort(key=lambda call: sum(v.numel() for v in call[0].values() if isinstance(v, torch.Tensor)))
 
     def tells(self, wrong: Callable[..., dict[str, torch.Tensor]], *, beyond: bool = True) -> bool | None:
@@ -286,7 +286,7 @@ class Bench:
             try:
                 got = wrong(**arguments)
                 fits = {name: got[name].reshape(old.shape).to(old.dtype) for name, old in before.items()}
-                told = judge.outputs(expected, before, fits)
+                told = expected.told(before, fits)
             except (
                 RuntimeError,
                 ValueError,

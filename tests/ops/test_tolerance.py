@@ -15,7 +15,7 @@ def told(operator, wrong, sizes=None):
     for each in (sizes,) if sizes else OPS[operator].samples:
         arguments = samples.make(operator, each).arguments
         before = {name: arguments[name] for name in OPS[operator].writes}
-        found += judge.outputs(judge.Expected(OPS[operator], arguments), before, wrong(**arguments))
+        found += judge.ByReference(OPS[operator], arguments).told(before, wrong(**arguments))
     return found
 
 

@@ -9,7 +9,7 @@ import time
 
 import msgspec
 
-from esimd_ops.trials.child import Step, serve
+from esimd_ops.trials.child import ChildStep, serve
 
 PIPE = int(sys.argv[1]) if len(sys.argv) > 1 else -1
 
@@ -105,15 +105,15 @@ def dies_at_exit():
 
 
 def work(ask, tell):
-    tell(Step("", "loading"))
+    tell(ChildStep("", "loading"))
     for op in ask.operators:
         if op in ask.skip:
             continue
         if op != "loading":
-            tell(Step(op, "first"))
+            tell(ChildStep(op, "first"))
         globals()[op]()
         tell(Did(op))
-    tell(Step("", "ending"))
+    tell(ChildStep("", "ending"))
 
 
 def loading():

@@ -27,7 +27,7 @@ class Did(msgspec.Struct, tag="did"):
     text: str = ""
 
 
-PROGRAM = child.Program("planted_child", Did, step_s=1.0, load_s=20.0, environment={"PYTHONPATH": SEARCHED})
+PROGRAM = child.ChildProgram("planted_child", Did, step_s=1.0, load_s=20.0, environment={"PYTHONPATH": SEARCHED})
 LATE = "no answer in time (1 s); the process was stopped"
 ENDS = {
     "hangs": LATE,
@@ -61,7 +61,7 @@ def test_every_end_is_told_and_nothing_that_was_done_is_lost():
     operators = [op for pair in zip(bad, [GOOD[n % 2] for n in range(len(bad))], strict=True) for op in pair]
     done, ends, asked = run(*operators)
     assert {op: ended.how for op, ended in ends.items()} == ENDS
-    assert all(ended.step == child.Step(op, "first") for op, ended in ends.items())
+    assert all(ended.step == child.ChildStep(op, "first") for op, ended in ends.items())
     assert [did.op for did in done] == list(GOOD)  # each once, although it stands several times
     assert asked == [tuple(bad[:n]) for n in range(len(bad) + 1)]
     assert [op for op, ended in ends.items() if ended.traceback] == ["raises"]

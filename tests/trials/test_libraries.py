@@ -10,7 +10,6 @@ import pytest
 
 from esimd_ops.commands import main
 from esimd_ops.trials import child, libraries
-from esimd_ops.trials.messages import Request
 from schema_patch.commands.ending import COULD_NOT_RUN
 
 COMMANDS = [["probe"], ["check", "--namespace", "nowhere"], ["races", "--namespace", "nowhere"]]
@@ -35,7 +34,7 @@ def test_a_file_of_python_is_loaded_once_though_samples_import_it(
     source, log = tmp_path / "kit_tried_once.py", tmp_path / "log"
     source.write_text(f"with open({str(log)!r}, 'a') as log:\n    log.write('loaded ')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    libraries.load(Request(namespace="kit_tried_once", device="cpu", libraries=(str(source),)))
+    libraries.load("kit_tried_once", (str(source),))
     importlib.import_module("kit_tried_once")
     del sys.modules["kit_tried_once"]
     assert log.read_text() == "loaded "
@@ -47,6 +46,6 @@ def test_a_file_of_python_takes_no_other_modules_name(tmp_path: Path, monkeypatc
     (tmp_path / "kit_tried_name.py").write_text("whose = 'the library'")
     monkeypatch.syspath_prepend(str(tmp_path / "path"))
     library = str(tmp_path / "kit_tried_name.py")
-    libraries.load(Request(namespace="kit_tried_name", device="cpu", libraries=(library,)))
+    libraries.load("kit_tried_name", (library,))
     assert importlib.import_module("kit_tried_name").whose == "another"
     del sys.modules["kit_tried_name"]

@@ -42,14 +42,14 @@ def test_two_libraries_with_an_operator_of_one_name(folder: Path) -> None:
     assert given.named(str(folder), "saved_one") == ("same", "same.scaled")
     assert given.named(str(folder), "saved_two") == ("same",)
     found = subjects.find("saved_two", "same", str(folder))
-    assert isinstance(found, subjects.Subject)
+    assert isinstance(found, subjects.ProbedOperator)
     assert [part.shape for part in found.arguments["x"]] == [(4,)]
     assert found.other() is None
 
 
 def test_a_graph_is_replayed_with_another_call_of_the_same_shapes(folder: Path) -> None:
     found = subjects.find("saved_one", "same", str(folder))
-    assert isinstance(found, subjects.Subject)
+    assert isinstance(found, subjects.ProbedOperator)
     shape, other = found.arguments["x"].shape, found.other()
     assert (other is None) == (shape == (3,))
     assert other is None or (other["x"].shape == shape and not torch.equal(other["x"], found.arguments["x"]))
@@ -59,7 +59,7 @@ def test_only_the_calls_that_are_tried_are_read(folder: Path) -> None:
     for path in sorted(folder.glob("saved_one.same.*.pt"))[1:]:
         path.write_bytes(b"no call")
     found = subjects.find("saved_one", "same", str(folder))
-    assert isinstance(found, subjects.Subject)
+    assert isinstance(found, subjects.ProbedOperator)
     with pytest.raises(ToolError, match="not a call that `observe --save` wrote"):
         found.other()
 
@@ -82,7 +82,7 @@ def test_a_call_is_made_again_as_it_was_made(tmp_path: Path) -> None:
                 torch.ops.saved_three.digits(torch.ones(1), 9)
             torch.ops.saved_three.digits(c=7, b=5, x=torch.ones(1))
     subject = subjects.find("saved_three", "digits", str(tmp_path))
-    assert isinstance(subject, subjects.Subject)
+    assert isinstance(subject, subjects.ProbedOperator)
     call = ProbedCall(torch.ops.saved_three.digits.default, subject.arguments, (), True)
     assert call({"x": torch.tensor([4.0])}).tolist() == [4157]
     assert replay.run("a test") == []

@@ -239,12 +239,12 @@ def annotate(root: Path, returns: Returns, table: Table) -> tuple[Patch, Report]
 
 def left_out(made: Patch, root: Path, log: str) -> frozenset[str]:
     """Known operators of sources that no step of the build has named; none where it names no source at all."""
-    named: dict[bool, set[str]] = {True: set(), False: set()}
+    built: set[str] = set()
     for unit in made.units:
         alone = files.has_suffix(unit.file.path, options.SOURCES)  # and no header, which no step names
-        built = not alone or os.path.relpath(unit.file.path, root) in log
-        named[built] |= {operator.schema.op for operator in unit.operators if operator.effect}
-    return frozenset(named[False] - named[True] if named[True] else ())
+        if not alone or os.path.relpath(unit.file.path, root) in log:
+            built |= {operator.schema.op for operator in unit.operators if operator.effect}
+    return frozenset(made.known) - built if built else frozenset()
 
 
 def verify(
@@ -260,10 +260,10 @@ def verify(
     told = provenance.check(found.judged, made.units)
     # A tree may hold registrations that its setup.py does not build; only the known operators must be in the wheel.
     meant = [finding for finding in told.findings if finding.code != "SP211" or finding.op in made.known]
+    why = "its file is compiled by no step of the tree's own build"
     for index, finding in enumerate(meant):
         if finding.code == "SP211" and finding.op in left:
-            message = f"{finding.message}: its file is compiled by no step of the tree's own build"
-            meant[index] = replace(finding, message=message, severity=Severity.WARNING)
+            meant[index] = replace(finding, message=f"{finding.message}: {why}", severity=Severity.WARNING)
     return report.joined(replace(told, findings=tuple(meant)))
 
 

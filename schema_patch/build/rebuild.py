@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from schema_patch.model import Location, Report, ToolError
+from schema_patch.model import Location, Report, Severity, ToolError
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.table import Table
 from schema_patch.source import patch, plans, tree
@@ -30,7 +30,7 @@ from schema_patch.verify.gather import gather
 
 from . import wheelbuild
 from .checks_build import fitting_jobs
-from .driver import home, link, runtime
+from .driver import home, link, options, runtime
 from .driver.runtime import at, major
 from .toolchain import Facts, compiler_libraries
 from .wheelbuild import Settings
@@ -116,7 +116,8 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
     with watch("building") as progress:
         wheel = _build(job, root, work / "wheel", job.out / "build.log", progress)
     with watch("verifying") as progress:
-        report = renamed(verify(wheel, made, job, table, progress), names)
+        left = left_out(made, root, (job.out / "build.log").read_text("utf-8", "replace"))
+        report = renamed(verify(wheel, made, left, job, table, progress), names)
     device = link.records(work / MADE)
     if not report or not job.control:
         return Result(made, report, digest, wheel if report else None, device=device)
@@ -236,17 +237,34 @@ def annotate(root: Path, returns: Returns, table: Table) -> tuple[Patch, Report]
     return done, replace(report, findings=(*report.findings, *python.left))
 
 
-def verify(wheel: Path, made: Patch, job: Job, table: Table, progress: Progress) -> Report:
-    """Judges a wheel: every known operator of the source is in it, right, as the source has it, with code for the
-    devices, for the runtime that was built against."""
+def left_out(made: Patch, root: Path, log: str) -> frozenset[str]:
+    """Known operators of sources that no step of the build has named; none where it names no source at all."""
+    built: set[str] = set()
+    for unit in made.units:
+        alone = files.has_suffix(unit.file.path, options.SOURCES)  # and no header, which no step names
+        if not alone or os.path.relpath(unit.file.path, root) in log:
+            built |= {operator.schema.op for operator in unit.operators if operator.effect}
+    return frozenset(made.known) - built if built else frozenset()
+
+
+def verify(
+    wheel: Path, made: Patch, left: frozenset[str], job: Job, table: Table, progress: Progress
+) -> Report:  # fmt: skip
+    """Judges a wheel: every known operator of the sources that were built is in it, right, as the source has it, with
+    code for the devices, for the runtime that was built against. Of those `left` out it warns."""
+    wanted = frozenset(made.known) - left
     report, found = survey.survey_and_facts(
-        [str(wheel)], require=made.known, sycl=job.sycl, devices=job.devices, table=table, progress=progress,
+        [str(wheel)], require=sorted(wanted), sycl=job.sycl, devices=job.devices, table=table, progress=progress,
         expect=progress.expect,
     )  # fmt: skip
     told = provenance.check(found.judged, made.units)
     # A tree may hold registrations that its setup.py does not build; only the known operators must be in the wheel.
-    meant = tuple(finding for finding in told.findings if finding.code != "SP211" or finding.op in made.known)
-    return report.joined(replace(told, findings=meant))
+    meant = [finding for finding in told.findings if finding.code != "SP211" or finding.op in made.known]
+    why = "its file is compiled by no step of the tree's own build"
+    for index, finding in enumerate(meant):
+        if finding.code == "SP211" and finding.op in left:
+            meant[index] = replace(finding, message=f"{finding.message}: {why}", severity=Severity.WARNING)
+    return report.joined(replace(told, findings=tuple(meant)))
 
 
 def same_but_schemas(patched: Path, control: Path, returns: Returns) -> Report:

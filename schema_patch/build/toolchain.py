@@ -218,20 +218,19 @@ def _devices(python: str, environment: Mapping[str, str], libraries: Sequence[st
 def _driver(libraries: Sequence[str], devices: Sequence[str]) -> Driver:
     """The kit's own compiler, for the SYCL runtime of the interpreter that will build, and for these devices."""
     root = next((str(Path(path).parents[1]) for path in filter(major, libraries)), "")
+    parts: dict[str, Callable[[], str]] = {
+        "clang": lambda: " ".join(hostside.find()), "offline": lambda: offline.check_devices(devices).told
+    }  # fmt: skip
     found: dict[str, str] = {}
     missing: dict[str, str] = {}
-
-    def ask(part: str, answer: Callable[[], str]) -> None:
+    front_end = runtime.at(Path(root)) if root and (Path(root) / "lib" / runtime.FRONT_END).is_file() else None
+    if front_end is None:
+        missing["front end"] = runtime.MISSING
+    for part, answer in parts.items():
         try:
             found[part] = answer()
         except ToolError as error:
             missing[part] = error.message
-
-    front_end = runtime.at(Path(root)) if root and (Path(root) / "lib" / runtime.FRONT_END).is_file() else None
-    if front_end is None:
-        missing["front end"] = runtime.MISSING
-    ask("clang", lambda: " ".join(hostside.find()))
-    ask("offline", lambda: offline.check_devices(devices).told)
     return Driver(
         root=root,
         front_end=front_end.version if front_end else "",

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from schema_patch.build import rebuild as course
+from schema_patch.commands.console import Steps
 from schema_patch.schemas import table
 from schema_patch.schemas.annotate import Returns
 
@@ -134,6 +135,30 @@ def test_two_builds_in_two_places_are_one(built, tmp_path: Path) -> None:
             data = archive.read(name)
             assert str(tree.parent).encode() not in data
             assert b".rebuild-" not in data
+
+
+def test_a_source_that_no_step_compiles_is_missed_and_not_wanted(built, tmp_path: Path) -> None:
+    """A tree may hold sources that its setup.py has out of use, of operators that are known."""
+    tree, out, _, _ = built
+    root = tmp_path / "tree"
+    shutil.copytree(tree, root)
+    for name in ("left/torch_extension_moe.cc", "csrc/inlined.h"):
+        (root / name).parent.mkdir(exist_ok=True)
+        shutil.copy(PATIENT / "csrc" / "torch_extension_moe.cc", root / name)
+    made, _ = course.annotate(root, Returns.ALIAS, table.load())
+    log = (out / "build.log").read_text()
+    assert course.left_out(made, root, log) == frozenset()  # a header says the same, and no step names headers
+    (root / "csrc/inlined.h").unlink()
+    made, _ = course.annotate(root, Returns.ALIAS, table.load())
+    left = course.left_out(made, root, log)
+    assert left == {op for op in made.known if op.startswith("esimd_moe")} != frozenset()
+    assert course.left_out(made, root, "nothing is told") == frozenset()
+    job = course.Job(root, out, Returns.ALIAS, None)  # type: ignore[arg-type]
+    for missed, exit_code in ((left, 0), (frozenset[str](), 1)):
+        report = course.verify(wheel(out), made, missed, job, table.load(), Steps())
+        assert report.exit_code == exit_code
+    assert all("compiled by no step" in f.message for f in course.verify(
+        wheel(out), made, left, job, table.load(), Steps()).findings if f.code == "SP211")  # fmt: skip
 
 
 def waiting_compiler(folder: Path) -> dict[str, str]:

@@ -86,9 +86,3 @@ def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return target
-
-
-def of_file(path: Path) -> str:
-    """By name, size and time: for large files that packages install and nobody edits."""
-    facts = path.stat()
-    return digest(f"{path} {facts.st_size} {facts.st_mtime_ns}")

@@ -77,7 +77,9 @@ def create(folder: Path, runtime: Runtime, *, xpu: bool) -> dict[str, str]:
         for name in PROGRAMS:
             _program(folder / "bin" / name)
         for name, target in (("include", runtime.include), ("lib", runtime.library)):
-            _link(folder / name, target)
+            if (folder / name).is_symlink():
+                (folder / name).unlink()
+            (folder / name).symlink_to(target)
     except OSError as error:
         raise ToolError(f"cannot write: {error.strerror}", str(error.filename or folder)) from error
     # The linker is the host's: told where icpx's own library folder is, it finds -lsycl.
@@ -108,12 +110,6 @@ def _program(path: Path) -> None:
     root = str(Path(__file__).resolve().parents[3])
     path.write_text(PROGRAM.format(python=sys.executable, root=root))
     path.chmod(0o755)
-
-
-def _link(path: Path, target: str) -> None:
-    if path.is_symlink():
-        path.unlink()
-    path.symlink_to(target)
 
 
 def _without_xpu(folder: Path) -> dict[str, str]:

@@ -50,7 +50,7 @@ def find() -> tuple[str, str]:
 
 def compile_plain(plan: Compilation, source: str, output: str, depends: str) -> str:
     """A source without a device side."""
-    return _clang([*_words(plan), *_depending(depends), "-c", "-x", "c++", source, "-o", output], source)
+    return _clang([*_words(plan), "-MD", "-MF", depends, "-c", "-x", "c++", source, "-o", output], source)
 
 
 def compile_host(
@@ -78,7 +78,7 @@ def compile_host(
     argv = [
         # Before what the command line includes: SYCL's own headers must not come first.
         "-include", str(work / "header.h"),
-        *_words(plan), *sycl_words(plan, runtime), *_depending(depends), f"-ffile-prefix-map={work}=.",
+        *_words(plan), *sycl_words(plan, runtime), "-MD", "-MF", depends, f"-ffile-prefix-map={work}=.",
         # The front end has said what is to be warned of: both sides see the same source.
         "-w", *layouts.DUMP, "-c", "-x", "c++", str(whole), "-o", output,
     ]  # fmt: skip
@@ -127,10 +127,6 @@ def _words(plan: Compilation) -> list[str]:
     # One option that only g++ has is no reason to stop, and clang says so of each.
     words = [DECLSPEC, *words, "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"]
     return words if any(word.startswith("-std=") for word in words) else [STANDARD, *words]
-
-
-def _depending(depends: str) -> list[str]:
-    return ["-MD", "-MF", depends]
 
 
 def _clang(argv: list[str], source: str, printed: str | None = None) -> str:

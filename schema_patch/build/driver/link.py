@@ -47,7 +47,7 @@ def device_link(plan: Compilation, inputs: Sequence[str], output: str, runtime: 
     spills: dict[str, int] = {}
     if natives and modules:
         offline.check_devices(plan.devices)
-        jobs = plan.jobs or _jobs()
+        jobs = plan.jobs or max(1, int(os.environ.get("MAX_JOBS") or len(os.sched_getaffinity(0))))
         machines = offline.compile_all(modules, plan.devices, plan.backend, jobs, voice)
         for module, machine in zip(modules, machines, strict=True):
             spills.update(machine.spills)
@@ -109,10 +109,6 @@ def _targeted(properties: Properties, plan: Compilation) -> Properties:
     named_target = ("compile_target", named[0].encode())
     required = "SYCL/device requirements"
     return [(group, sorted([*values, named_target]) if group == required else values) for group, values in properties]
-
-
-def _jobs() -> int:
-    return max(1, int(os.environ.get("MAX_JOBS", "") or len(os.sched_getaffinity(0))))
 
 
 def _record(

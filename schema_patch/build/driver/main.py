@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 
 from schema_patch.model import ToolError
@@ -99,8 +100,6 @@ def _compile(plan: Compilation, runtime: Runtime) -> None:
 
 def _whole(plan: Compilation, runtime: Runtime) -> None:
     """Sources and objects to a library or a program in one go."""
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
         made = []
         for index, source in enumerate(plan.sources):

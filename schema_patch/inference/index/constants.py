@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from .scan import split, template_list
 
@@ -14,13 +15,14 @@ Constants = tuple[tuple[str, bool], ...]
 NAME = re.compile(r"\w+")
 
 
-def parameters(head: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def parameters(head: str) -> tuple[str, ...]:
     """The names of a template's parameters, in order, from the text before a function's parameter list."""
     names = []
     for part in split(template_list(head)):
         found = NAME.findall(part.split("=")[0])
         names.append(found[-1] if found else "")
-    return names
+    return tuple(names)
 
 
 def given(head: str, arguments: Sequence[str], known: Mapping[str, bool]) -> Constants:

@@ -151,14 +151,21 @@ class Inference:
         return flattened(summary, parameters, [arg.name for arg in schema.args], len(schema.returns))
 
     def leaves_out(self, function: Function, number: int) -> bool:
-        """Whether a function that does something names a parameter nowhere, but to ask for its shape and the like."""
+        """Whether a function that does something names a parameter nowhere, but to ask for its shape and the like; or
+        says `(void)x`, and hands it only to functions of which none is seen to do anything with it."""
         summary, declared = self.summaries.of(function), read_parameters(self.index.signature(function)[1])
-        if number >= len(declared) or BOXED.search(declared[number].type) or not (summary.effects or summary.reads):
+        if number >= len(declared) or BOXED.search(declared[number].type):
             return False
         name, asks = declared[number].name, "|".join(sorted(self.summaries.models.names.metadata))
-        harmless = rf"\b{name}\s*(?:\.|->)\s*(?:{asks})\s*\(|\(void\)\s*{name}\s*;"
-        harmless += rf"|\b\w*CHECK\w*\(\s*{name}\s*\)|\bempty_like\(\s*{name}\b"
-        return not name or not re.search(rf"\b{name}\b", re.sub(harmless, "", self.index.written(function)))
+        void, body = rf"\(void\)\s*{name}\s*;", self.index.written(function)
+        harmless = (
+            rf"\b{name}\s*(?:\.|->)\s*(?:{asks})\s*\(|{void}|\b\w*CHECK\w*\(\s*{name}\s*\)|\bempty_like\(\s*{name}\b"
+        )
+        if not name or (re.search(void, body) and summary.ignores(number)):
+            harmless += rf"|(?<=[(,])\s*{name}\s*(?=[,)])"
+        elif not (summary.effects or summary.reads):
+            return False
+        return not name or not re.search(rf"\b{name}\b", re.sub(harmless, "", body))
 
     def only_raises(self, function: Function) -> bool:
         """Whether a function stands in for one that this build has not: it uses no argument, and ends in a raise."""

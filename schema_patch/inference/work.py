@@ -102,7 +102,7 @@ def told(
     what was learnt of its callees."""
     inference = inference_of(index)
     inference.dispatch(found)
-    groups = _groups(found, wanted, processes() * 4)
+    groups = _groups(found, wanted, processes() * 8)
     results: dict[int, tuple[Inferred, bytes]] = {}
     if len(wanted) < 8 or processes() == 1:
         for group in groups:

@@ -78,3 +78,28 @@ def test_what_may_be_taken_by_reference_is_never_called_read(tmp_path: Path) -> 
 def test_what_is_taken_by_value_is_read(tmp_path: Path) -> None:
     found = told(tmp_path, [taker.format(one) for one, taker in product(("p[1]", "*p", "s->x", "acc[0]"), BY_VALUE)])
     assert {line: answer for line, answer in found.items() if answer != "read only"} == {}
+
+
+COPIES = """
+template <typename T> __device__ void copy4(T* to, const T* from) { *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(from); }
+template <typename T> __device__ void nothing(T* to, const T* from) { float x = *to + *from; }
+template <typename T, auto F, int N> __global__ void kernel(T* from, T* to) { for (int i = 0; i < N; i++) F(&to[i], &from[i]); }
+template <typename T, void (*F)(T*, const T*)> __global__ void typed_kernel(T* from, T* to) { F(&to[3], from); }
+template <auto F> void through(float* from, float* to) { kernel<float, F, 4><<<1, 1>>>(from, to); }
+template <auto F> void kept(float* from, float* to) { auto f = F; f(to, from); }
+"""
+LAUNCHES = (
+    "kernel<float, {}<float>, 4><<<1, 1>>>({}, {});", "typed_kernel<float, {}<float>><<<1, 1>>>({}, {});",
+    "through<{}<float>>({}, {});", "through<&{}<float>>({}, {});", "kept<{}<float>>({}, {});",
+    "void* k; k = (void*)&kernel<float, {}<float>, 4>; auto p = {}; auto q = {}; void* args[] = {{&p, &q}};"
+    " cudaLaunchKernel(k, 1, 1, args, 0, 0);",
+)  # fmt: skip
+
+
+def test_a_function_that_a_template_is_given_is_followed(tmp_path: Path) -> None:
+    for number, (launch, name) in enumerate(product(LAUNCHES, ("copy4", "nothing"))):
+        line = launch.format(name, "a.data_ptr<float>()", "b.data_ptr<float>()")
+        inner = tmp_path / str(number)
+        inner.mkdir()
+        found = trees.answers(inner, f"{COPIES}void op(at::Tensor a, at::Tensor b) {{ {line} }}")
+        assert found == {"a": "read only", "b": "written" if name == "copy4" else "read only"}, line

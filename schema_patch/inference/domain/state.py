@@ -5,7 +5,7 @@ An assignment replaces what a variable holds; where branches meet, it holds what
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -99,8 +99,9 @@ class State:
 
     def find(self, name: str) -> Variable | None:
         for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
+            found = scope.get(name)
+            if found is not None:
+                return found
         return None
 
     def declare(self, name: str, variable: Variable) -> Variable:
@@ -309,6 +310,14 @@ class State:
     def read_data(self, value: Iterable[Origin]) -> None:
         """The data of these tensors, or what these pointers lead to, is read."""
         self.read((root, path if in_data(path) else (*path, DATA), const) for root, path, const in value)
+
+    def changed(self, before: Mapping[Place, Value], count: int) -> bool:
+        """Whether anything that was there before holds something else now; `count`: how many objects there were."""
+        return any(
+            value is not before.get(place) and value != before.get(place)
+            for place, value in self.heap.items()
+            if not (isinstance(place[0], Local) and place[0].number > count)
+        )
 
     def merge(self, other: dict[Place, Value]) -> None:
         """Two branches meet: what a place holds is what it held in either."""

@@ -33,7 +33,7 @@ from schema_patch.inference.domain.values import (
 from schema_patch.inference.index.constants import Constants
 from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import Parameter as Declared
-from schema_patch.inference.index.syntax import read_parameters
+from schema_patch.inference.index.syntax import plain, read_parameters
 from schema_patch.schemas.inferred import Kind
 
 from .applying import AppliedCall, fitting
@@ -68,7 +68,9 @@ class Calling:
         """The effects of calling any of these functions; `spots` are the places of the arguments, `template` the
         template arguments as written, or what is known of them."""
         frame = self.frame
-        places = self.evaluator.spots(items, values) if spots is None else spots
+        if spots is None:
+            plainly = [plain(frame.index.signature(function)[1]) for function in functions]
+            spots = self.evaluator.spots(items, values, frozenset.intersection(*plainly))
         if len(functions) > MOST_OVERLOADS:
             reason = f"passed to {functions[0].name}, which has more than {MOST_OVERLOADS} definitions"
             self.escape(union(values), node, reason)
@@ -79,7 +81,7 @@ class Calling:
         for function in fitting(functions, values, self.declared) if len(functions) > 1 else functions:
             constants = {*(known or frame.constants_of(function, texts)), *frame.flags_of(function, items)}
             summary = frame.summary_of(function, tuple(sorted(constants)))
-            result |= AppliedCall(self, summary, values, places, this, node, frame.here(node)).run()
+            result |= AppliedCall(self, summary, values, spots, this, node, frame.here(node)).run()
         return result
 
     def declared(self, function: Function) -> Sequence[Declared]:

@@ -82,7 +82,7 @@ class Calls:
             return self.evaluator.cast(values[0], target, items[0]) if values else NOTHING
         if name == "addressof" and len(items) == 1:
             return select(self.evaluator.places(items[0]), ADDRESS)
-        if not qualifiers and self.state.find(name):
+        if not qualifiers and (self.state.find(name) or isinstance(frame.constants.get(name), str)):
             return self.calling.call_value(self.evaluator.named(name), items, values, node)
         if qualifiers and frame.types.get(qualifiers[-1]):
             qualifiers = tuple(frame.types[qualifiers[-1]].split("::"))

@@ -6,7 +6,7 @@ What other parts know how to read, calls, lambdas, statements, they enter in its
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from tree_sitter import Node
 
@@ -284,11 +284,13 @@ class Evaluator:
         arrow = operator is not None and self.frame.text(operator) == "->"
         return self.state.select(value, DEREF) if arrow else value
 
-    def spots(self, items: list[Node], values: list[Value]) -> list[Value]:
-        """The places that the arguments denote, as a reference parameter sees them."""
-        pairs = zip(items, values, strict=False)
-        places = [value if item.type == "call_expression" else self.places(item) for item, value in pairs]
-        return places + values[len(places) :]
+    def spots(self, items: list[Node], values: list[Value], plainly: Collection[int] = ()) -> list[Value]:
+        """The places that the arguments denote, as a reference parameter sees them; but for those at `plainly`."""
+        places = list(values)
+        for number, item in enumerate(items[: len(values)]):
+            if item.type != "call_expression" and number not in plainly:
+                places[number] = self.places(item)
+        return places
 
     def referred(self, items: list[Node]) -> Iterator[Value]:
         """The address of each argument, as what is not seen gets it that may take a reference."""

@@ -23,6 +23,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 TENSOR_LIKE = re.compile(r"\b(?:Tensor|TensorBase|TensorList|TensorOptions)\b")
 BOXED = re.compile(r"\bStableIValue\s*\*")  # the stack of a boxed function: its elements are the arguments
 LISTED = re.compile(r"\b(?:TensorList|ITensorListRef|vector|List|ArrayRef|array|span|tuple|initializer_list)\b")
+FUNCTION = re.compile(r"&?\s*(?:\w+::)*([A-Za-z_]\w*)\s*(?:<.*>)?", re.DOTALL)
 BOOLS = frozenset({"bool", "const bool", "bool const"})
 # How a name is given another value, hands out where it is, or is another variable's.
 CHANGES = (
@@ -60,7 +61,7 @@ class Frame:
     models: Models
     summary_of: Summarise
     kernels: Kernels = lambda _: []
-    constants: dict[str, bool] = field(default_factory=dict)  # template parameters of which the value is known
+    constants: dict[str, bool | str] = field(default_factory=dict)  # template parameters of which the value is known
     state: State = field(default_factory=State)
     types: dict[str, str] = field(default_factory=dict)  # `using X = Y` within it; "" for a template's own types
 
@@ -99,6 +100,11 @@ class Frame:
 
     def functions(self, name: str, qualifiers: tuple[str, ...] = (), arguments: Sequence[str] = ()) -> Value:
         """A name that is a function's, as a value."""
+        meant = self.constants.get(name)
+        if isinstance(meant, str) and not qualifiers:  # a template's parameter that is a function
+            plain, _, rest = meant.strip("& ").partition("<")
+            *qualifiers_, name = plain.split("::")
+            qualifiers, arguments = tuple(qualifiers_), split(rest.rstrip("> "))
         if name not in self.index.functions:
             return NOTHING
         found = self.index.resolve(name, qualifiers, -1, self.function)
@@ -118,7 +124,13 @@ class Frame:
 
     def constants_of(self, function: Function, arguments: Sequence[str]) -> Constants:
         """What is known of a function's template parameters, where it is named with these arguments."""
-        return given(self.index.signature(function)[0], arguments, self.constants) if arguments else ()
+        head = self.index.signature(function)[0] if arguments else ""
+        return given(head, arguments, self.constants, self.is_function) if arguments else ()
+
+    def is_function(self, text: str) -> bool:
+        """Whether a template's argument names a function of the tree."""
+        found = FUNCTION.fullmatch(text.strip())
+        return found is not None and found[1] in self.index.functions and found[1] not in self.index.classes
 
     def methods(self, cls: str, name: str, count: int) -> list[Function]:
         """The definitions of a method of a class, as seen from here."""

@@ -138,9 +138,9 @@ class Statements:
 
     def loop(self, *nodes: Node | None) -> None:
         self.looping += 1
-        before = dict(self.state.heap)
+        before, count = dict(self.state.heap), self.state.count
         self.branch(*nodes)
-        if self.looping == 1 and self.state.heap != before:
+        if self.looping == 1 and self.state.changed(before, count):
             self.branch(*nodes)
         self.looping -= 1
 

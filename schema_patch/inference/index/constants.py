@@ -1,4 +1,5 @@
-"""Arguments of templates and calls that are `true` or `false`, and what they decide: `if constexpr (PUT && !FAST)`.
+"""Arguments of templates and calls that are `true` or `false`, and what they decide: `if constexpr (PUT && !FAST)`;
+and those of templates that are functions, by their names.
 
 A kernel that serves two operators often writes in one of them only. Knows text, no syntax tree.
 """
@@ -6,33 +7,40 @@ A kernel that serves two operators often writes in one of them only. Knows text,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from .scan import split, template_list
 
-Constants = tuple[tuple[str, bool], ...]
+Constants = tuple[tuple[str, bool | str], ...]
+POINTER = re.compile(r"\(\s*[*&]\s*(\w+)\s*\)")
 NAME = re.compile(r"\w+")
 
 
-def parameters(head: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def parameters(head: str) -> tuple[str, ...]:
     """The names of a template's parameters, in order, from the text before a function's parameter list."""
     names = []
     for part in split(template_list(head)):
-        found = NAME.findall(part.split("=")[0])
+        pointer = POINTER.search(part)  # `void (*f)(float*)`
+        found = [pointer[1]] if pointer else NAME.findall(part.split("=")[0])
         names.append(found[-1] if found else "")
-    return names
+    return tuple(names)
 
 
-def given(head: str, arguments: Sequence[str], known: Mapping[str, bool]) -> Constants:
+def given(
+    head: str, arguments: Sequence[str], known: Mapping[str, bool | str], is_function: Callable[[str], bool]
+) -> Constants:
     """What is known of a function's template parameters where it is named with these arguments."""
-    if not arguments:
-        return ()
-    pairs = zip(parameters(head), arguments, strict=False)
-    values = ((name, decide(text, known)) for name, text in pairs if name)
-    return tuple(sorted((name, value) for name, value in values if value is not None))
+    found: dict[str, bool | str] = {}
+    for name, text in zip(parameters(head), arguments, strict=False):
+        value = known[text.strip()] if text.strip() in known else decide(text, known)
+        if name and (value is not None or is_function(text)):
+            found[name] = text if value is None else value
+    return tuple(sorted(found.items()))
 
 
-def decide(text: str, known: Mapping[str, bool]) -> bool | None:
+def decide(text: str, known: Mapping[str, bool | str]) -> bool | None:
     """A condition of `!`, `&&`, `||`, names and what is not known; None where it is not decided."""
     text = text.strip()
     while text.startswith("(") and text.endswith(")") and _whole(text):
@@ -47,7 +55,8 @@ def decide(text: str, known: Mapping[str, bool]) -> bool | None:
     if text.startswith("!"):
         value = decide(text[1:], known)
         return None if value is None else not value
-    return {"true": True, "false": False}.get(text, known.get(text))
+    value = known.get(text, {"true": True, "false": False}.get(text))
+    return value if isinstance(value, bool) else None
 
 
 def _parts(text: str, operator: str) -> list[str]:

@@ -20,6 +20,7 @@ from .macros import Expanded, Expander
 from .scan import Function, split
 
 TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s*(?:\.\.\.)?\s*(\w+)")
+PLAIN = re.compile(r"(?:const )?(?:bool|int|float|double|size_t|u?int(?:8|16|32|64)_t)(?: const)?$")
 LAUNCH = re.compile(r"<<<(?:[^;{}]|\{[^{}]*\})*?>>>")
 # `SWITCH(…, CASE(…) CASE(…))`, as dispatch macros expand: a list for the parser.
 CASES = re.compile(r"\)(\s+)(?=\w*_CASE\w*\s*\()")
@@ -54,6 +55,13 @@ class Body:
 
     def text(self, node: Node) -> str:
         return self.source[node.start_byte : node.end_byte]
+
+
+@lru_cache(maxsize=65536)
+def plain(text: str) -> frozenset[int]:
+    """Which parameters of a list are a pointer or a number: no reference, no object with fields, no pack."""
+    types = enumerate(declared.type for declared in read_parameters(text))
+    return frozenset(n for n, kind in types if PLAIN.match(kind) or ("*" in kind and "&" not in kind))
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ UNLOCKS = "the library may make its own constants writable when it is loaded"
 FINDS = "the library finds functions by names that are not known when it is loaded"
 UNTOLD = "the library calls the kernel or the loader when it is loaded, for what is not known"
 LOADS = "the library loads another one when it is loaded"
+TOO_MUCH = "the library runs more code when it is loaded than is looked through"
 MEMORY = b"/self/mem"  # the file by which a process writes where it may not
 FIXED = 0x10  # MAP_FIXED, and MREMAP_FIXED shifted
 # Numbers of x86-64's calls: mmap, mprotect, mremap, remap_file_pages, process_vm_writev, pkey_mprotect.
@@ -72,9 +73,8 @@ def _text(f: Follower, address: Value) -> str | None:
     return None if parts is None else bytes(parts).decode("latin-1")  # type: ignore[arg-type]
 
 
-WRITABLE = ("mprotect", "pkey_mprotect")
 EFFECTS: dict[str, Callable[[Follower], str]] = {
-    **dict.fromkeys((*WRITABLE, "remap_file_pages", "process_vm_writev"), _unlocks),
+    **dict.fromkeys(("mprotect", "pkey_mprotect", "remap_file_pages", "process_vm_writev"), _unlocks),
     **dict.fromkeys(("mmap", "mmap64"), _maps),
     "mremap": _moves,
     "syscall": _asks(lambda f: f.argument(0)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cached_property
 
 from schema_patch.elf import dynamic
@@ -196,10 +196,9 @@ class Image:
         """Where the addresses of functions of others are kept whose names begin so."""
         return [place for place, (index, _) in self._symbols.items() if self.named(index).startswith(names)]
 
-    @cached_property
-    def shared(self) -> bool:
-        """Whether others may run beside the code of the library, as far as its imports tell."""
-        return any(self.named(index) in BESIDE for index, _ in self._symbols.values())
+    def imports(self, names: Container[str]) -> bool:
+        """Whether the library needs one of some functions of others."""
+        return any(self.named(index) in names for index, _ in self._symbols.values())
 
     @cached_property
     def inner_slots(self) -> dict[int, list[int]]:

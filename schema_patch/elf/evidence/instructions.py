@@ -149,8 +149,9 @@ def _forgetting(instruction: Instruction) -> Act | None:
             read += [] if number is None else [number]
             lanes += [] if lane is None else [lane]
     memory = any(used.access in WRITES for used in info.used_memory())
+    source = any(used.access != OpAccess.WRITE for used in info.used_memory())
     explicit = next((i for i in range(instruction.op_count) if instruction.op_kind(i) == OpKind.MEMORY), None)
-    place = operands.address(instruction) if memory and explicit is not None else None
+    place = operands.address(instruction) if explicit is not None else None
     size = operands.size_of(instruction, explicit) if explicit is not None else 0
     flags = bool(instruction.rflags_modified)
     if not (general or vectors or memory or flags):
@@ -160,8 +161,10 @@ def _forgetting(instruction: Instruction) -> Act | None:
         m.lose(*(r.general[number] for number in read))
         for number in lanes:
             m.lose(*r.vector[number])
+        at = place(r, m) if place and (memory or source) else None
+        if source and isinstance(at, int):
+            m.lose(*(m.word(word) for word in range(at & ~7, at + size, 8)))
         if memory:
-            at = place(r, m) if place else None
             if isinstance(at, int):
                 m.forget(at, at + (size or 64))
             elif at is None:

@@ -10,6 +10,7 @@ what they do not agree on is not known any more.
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -42,6 +43,16 @@ _MISSING: Word = (None,)  # told from every word by identity
 Log = dict[int, Word]
 
 
+SPACES = frozenset(start >> 36 for start in (IMPORTS, IMAGE, HEAP, STACK))  # 64 GB of each: none is text in ASCII
+LEAST_ADDRESS = IMPORTS
+ALIGNED, ROUNDED = 16, 64  # addresses are multiples of that, as far as that is known; frames are rounded to this
+
+
+def side(number: int) -> int:
+    """1 for an address, -1 for one with its sign turned, 0 for any other number."""
+    return 1 if number >> 36 in SPACES else -1 if MASK + 1 - number >> 36 in SPACES else 0
+
+
 def points(value: Value) -> bool:
     """Whether a value may be an address in our memory."""
     return value is None or (isinstance(value, int) and POINTERS[0] <= value < POINTERS[1])
@@ -49,10 +60,34 @@ def points(value: Value) -> bool:
 
 def mixed(memory: Memory, *values: Value) -> Value:
     """What an operation that is not followed makes of values: foreign, if none of them leads anywhere."""
-    if any(map(points, values)):
-        memory.lose(*values)
+    turned = [MASK + 1 - value for value in values if isinstance(value, int) and side(value) < 0]
+    if turned or any(map(points, values)):
+        memory.lose(*values, *turned)
         return None
     return FOREIGN
+
+
+def reckoned(memory: Memory, how: Callable[[int, int], int], a: int, b: int, *, keeps: bool = True) -> Value:
+    """What an operation makes of two words of which one may be an address.
+
+    Addresses are others when the library runs: known are sums and distances within one space, and how they are
+    aligned. Of all else that is made of one, nothing is; and it may be made an address again, which is lost then.
+    """
+    left, right = side(a), side(b)
+    result = how(a, b) & MASK
+    if not left and not right:
+        return result
+    if how is operator.and_ or (how is operator.or_ and a == b):
+        mask = b if left else a
+        known = a == b or mask < ALIGNED or mask > MASK - ROUNDED
+    elif how is operator.add or how is operator.sub:
+        to = left + (right if how is operator.add else -right)
+        known = side(result) == to if to else memory.space(a) == memory.space(b)
+    else:
+        known = False
+    if known:
+        return result
+    return mixed(memory, a, b) if keeps else None
 
 
 def joined(memory: Memory, left: Word, right: Word) -> Word:
@@ -156,7 +191,11 @@ class Memory:
             if count == 8:
                 self.put(at, packed(parts[done : done + 8]))
             else:
-                old = list(items(self.word(at)))
+                word = self.word(at)
+                if isinstance(word, int) and word >> 36 in SPACES:  # what is left of it may be made an address again
+                    self.lose(word)
+                    word = None
+                old = list(items(word))
                 old[start : start + count] = parts[done : done + count]
                 self.put(at, packed(old))
             done += count
@@ -171,10 +210,22 @@ class Memory:
         if start + size <= 8:
             word = self.word(address - start)
             if isinstance(word, int):
-                return word >> 8 * start & (1 << 8 * size) - 1
+                return self.part(word, start, size)
             if not isinstance(word, tuple):
                 return word if size == 8 else word and FOREIGN
         return value(self.bytes(address, size))
+
+    def part(self, word: int, start: int, size: int) -> Value:
+        """Some bytes of a word; those of an address, which are others when the library runs, are not known."""
+        if size < 8 and word >> 36 in SPACES:
+            self.lose(word)
+            return None
+        return word >> 8 * start & (1 << 8 * size) - 1
+
+    def space(self, address: int) -> tuple[int, int]:
+        """Within what distances are known: one block of the heap, the stack, the library. Also of a turned address."""
+        address = address if side(address) > 0 else MASK + 1 - address
+        return self.extent(address) if HEAP <= address < STACK else (address >> 44, 0)
 
     def store(self, address: Value, size: int, new: Value) -> None:
         if not isinstance(address, int):
@@ -192,6 +243,8 @@ class Memory:
         if size == 8 and not address & 7:
             self.put(address, new)
         else:
+            if isinstance(new, int) and new >> 36 in SPACES:  # its parts may be used alone
+                self.lose(new)
             part = items(new)[:size] if isinstance(new, int) else (new and FOREIGN,) * size
             self.put_bytes(address, part)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add
 from typing import Any
 
 from iced_x86 import Instruction, MemorySizeExt, OpKind, Register, RegisterExt
 
-from .machine import FOREIGN, MASK, Memory, Registers, Value, Word, items, mixed
+from .machine import FOREIGN, LEAST_ADDRESS, MASK, Memory, Registers, Value, Word, items, mixed, reckoned, side
 
 Get = Callable[[Registers, Memory], Value]
 Set = Callable[[Registers, Memory, Value], None]
@@ -61,9 +62,12 @@ def address(instruction: Instruction) -> Get:
     def whole(r: Registers, m: Memory) -> Value:
         start: Value = 0 if b is None else r.general[b]
         step: Value = 0 if i is None else r.general[i]
-        if isinstance(start, int) and isinstance(step, int):
+        if not isinstance(start, int) or not isinstance(step, int):
+            return mixed(m, start, step, displacement)
+        if start < LEAST_ADDRESS > step:
             return start + step * scale + displacement & MASK
-        return mixed(m, start, step, displacement)
+        where = mixed(m, start, step) if scale > 1 and side(step) else reckoned(m, add, start, step * scale & MASK)
+        return where if where is None else where + displacement & MASK
 
     return whole
 
@@ -93,7 +97,9 @@ def getter(instruction: Instruction, index: int) -> Get | None:
 
     def part(r: Registers, m: Memory) -> Value:
         whole = r.general[number]
-        return whole >> shift & mask if isinstance(whole, int) else whole and FOREIGN
+        if isinstance(whole, int):
+            return whole >> shift & mask if whole < LEAST_ADDRESS or not side(whole) else mixed(m, whole)
+        return whole and FOREIGN
 
     return part
 
@@ -125,7 +131,7 @@ def setter(instruction: Instruction, index: int) -> Set | None:
 
     def part(r: Registers, m: Memory, new: Value) -> None:
         old = r.general[number]
-        if isinstance(new, int) and isinstance(old, int):
+        if isinstance(new, int) and isinstance(old, int) and not side(old):
             r.general[number] = old & ~mask | new << shift & mask
         else:
             r.general[number] = mixed(m, old, new)

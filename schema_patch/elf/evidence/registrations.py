@@ -17,13 +17,14 @@ from schema_patch.elf.frames import Functions
 from schema_patch.elf.layout import Bytes, Layout
 from schema_patch.text.collector import without_collector
 
-from . import effects, held, imports, start
+from . import effects, held, imports
 from .image import BESIDE, Image
 from .imports import Imports, Record, Text
 from .instructions import CALL, END
 from .machine import IMAGE, Memory
 from .program import Program, Unknown
 from .run import STUB, Follower, never_returns
+from .start import Start
 from .traced import NOWHERE
 from .users import Users
 
@@ -32,6 +33,7 @@ LEVELS = 12  # of callers
 # ones take at most 6 for a byte of code; libtorch_cpu.so has more than WORK.
 WORK, DECODED = 100_000_000, 20
 LEAST, BYTE = 1_000_000, 64
+POINTERS = 200_000  # instructions of what the loader runs, followed for the sake of calls through pointers
 TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
 DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
@@ -164,49 +166,42 @@ class _Search:
         """Where the loader, by calls that say where, leads to what makes the library another than its file, and why."""
         if self.data.find(effects.MEMORY) >= 0:
             yield 0, effects.UNLOCKS
-        for site, (home, name) in sorted(self._starting.items()):
-            if name not in effects.EFFECTS:
-                continue
-            if not self._effects(site) and home not in self.results:  # its code tells what the call is given
-                self.run(home)
+        asked = {site: home for site, (home, name) in self._start.asked.items() if name in effects.EFFECTS}
+        if asked or self.image.imports(
+            effects.EFFECTS
+        ):  # pointers may lead there too, and the code tells what a call is given
+            for entry in sorted({*asked.values()} - self.results.keys()):
+                self.run(entry)
+            end = self.steps + POINTERS
+            for entry in sorted(self.image.started() - self.results.keys()):
+                self.run(entry, most=end - self.steps)
+        for site in sorted({*asked, *(site - IMAGE for result in self.results.values() for site in result.effects)}):
             why = max(self._effects(site) or {effects.UNTOLD})
             if why:
                 yield site, why
-        if self._unlocks():
-            yield 0, effects.UNLOCKS
-
-    def _unlocks(self) -> bool:
-        """Whether calls, however deep, lead from what the loader runs to what makes constants writable: searched
-        backwards, for few do that."""
-        (sites,), keepers = self.sites(effects.WRITABLE)
-        pending, seen = self.around(sites) | keepers, set[int]()
-        started = self.image.started() if pending else set()
-        while pending and not pending & started:
-            seen |= pending
-            callers = self._all_callers(pending)
-            pending = self.around(site for entry in callers for site in callers[entry]) - seen
-        return bool(pending)
+        if not self._start.whole:
+            yield 0, effects.TOO_MUCH
 
     @cached_property
-    def _starting(self) -> dict[int, tuple[int, str]]:
-        return start.asked(self.image, self.program, self.functions)
+    def _start(self) -> Start:
+        return Start(self.image, self.program, self.functions)
 
     @cached_property
     def _shared(self) -> bool:
         """Whether others may run beside what the loader runs, as far as calls that say where lead."""
-        return self.image.shared and any(name in BESIDE for _, name in self._starting.values())
+        return self.image.imports(BESIDE) and any(name in BESIDE for _, name in self._start.asked.values())
 
     def _effects(self, site: int) -> set[str]:
         """What a call does to the library, by all that was followed to it."""
         found = (result.effects.get(IMAGE + site, ()) for result in self.results.values())
         return set().union(*found)
 
-    def run(self, entry: int) -> None:
-        """Follows a function, of whose arguments nothing is known."""
+    def run(self, entry: int, most: int = WORK) -> None:
+        """Follows a function, of whose arguments nothing is known, and at most so many instructions."""
         imported = Imports(self.image.traces)
         memory = Memory(self.image.constant, shared=self._shared)
         memory.writes = [] if self.image.traces else None
-        follower = Follower(self.program, memory, imported, most=self.left)
+        follower = Follower(self.program, memory, imported, most=min(most, self.left))
         why = ""
         try:
             follower.call(IMAGE + entry)

@@ -166,6 +166,8 @@ class Follower:
                     now.act(registers, memory)
                 at = now.next
             elif kind == BRANCH:
+                if now.condition < 0:  # jrcxz and loop, which counts
+                    registers.general[1] = None
                 met = None if now.condition < 0 else holds(now.condition, registers.flags)
                 if met is None:
                     next_ = self._fork(frame, now, (now.next, now.to))
@@ -264,10 +266,12 @@ class Follower:
             return False
         if all(isinstance(value, int) for value in values) or self.program.leads(entry):
             return False
+        general = self.registers.general
+        self.memory.lose(*(general[register] for register in SCRATCH))  # callers may know that some are left alone
         if None in values or self.program.touches(entry):
             self.memory.forget_escaped()
         self._clobber()
-        self.registers.general[0] = None
+        general[:] = [None if register in (0, *SCRATCH) else value for register, value in enumerate(general)]
         return True
 
     def _values(self, registers: int) -> list[Value]:

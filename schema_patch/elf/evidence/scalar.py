@@ -9,10 +9,11 @@ from iced_x86 import Instruction, Mnemonic, OpKind
 
 from . import operands
 from .conditions import UNKNOWN, holds
-from .machine import FOREIGN, MASK, RSP, Item, Memory, Registers, mixed
+from .machine import FOREIGN, LEAST_ADDRESS, MASK, RSP, Item, Memory, Registers, Value, mixed, reckoned, side
 
 Act = Callable[[Registers, Memory], None]
 Make = Callable[[Instruction], "Act | None"]
+UNEQUAL = (None, False, None, None)
 
 
 def _move(instruction: Instruction) -> Act | None:
@@ -62,29 +63,32 @@ def _arithmetic(how: Callable[[int, int], int], *, keeps: bool = True, borrows: 
 
         def act(r: Registers, m: Memory) -> None:
             a, b = (0, 0) if zeroes else (left(r, m), right(r, m))
-            if isinstance(a, int) and isinstance(b, int):
-                result = how(a, b) & mask
-                if logic:
-                    r.flags = (False, result == 0, result >= half, False)
-                elif borrows:
-                    b &= mask
-                    over = ((a ^ b) & (a ^ result) & half) != 0
-                    r.flags = (a < b, result == 0, result >= half, over)
-                else:
-                    b &= mask
-                    over = ((a ^ result) & (b ^ result) & half) != 0
-                    r.flags = (a + b > mask, result == 0, result >= half, over)
-                if put:
-                    put(r, m, result)
-                return
+            new: Value = None
             r.flags = UNKNOWN
+            if isinstance(a, int) and isinstance(b, int):
+                b &= mask
+                result = how(a, b) & mask
+                if a < LEAST_ADDRESS > b or reckoned(m, how, a, b, keeps=keeps) is not None:
+                    if logic:
+                        over = carry = False
+                    elif borrows:
+                        over, carry = ((a ^ b) & (a ^ result) & half) != 0, a < b
+                    else:
+                        over, carry = ((a ^ result) & (b ^ result) & half) != 0, a + b > mask
+                    r.flags = (carry, result == 0, result >= half, over)
+                    if put:
+                        put(r, m, result)
+                    return
+                if borrows and side(a) == side(b) == 1:  # in two spaces: another address for certain
+                    r.flags = UNEQUAL
+            elif how is operator.or_ and MASK in (a, b):
+                new = MASK
+            elif how is operator.and_ and 0 in (a, b):
+                new = 0
+            elif put:
+                new = mixed(m, a, b)
             if put:
-                if how is operator.or_ and MASK in (a, b):
-                    put(r, m, MASK)
-                elif how is operator.and_ and 0 in (a, b):
-                    put(r, m, 0)
-                else:
-                    put(r, m, mixed(m, a, b))
+                put(r, m, new)
 
         return act
 
@@ -101,7 +105,7 @@ def _one(how: Callable[[int], int], *, flags: bool = True) -> Make:
         def act(r: Registers, m: Memory) -> None:
             old = get(r, m)
             if isinstance(old, int):
-                result = how(old) & mask
+                result = how(old) & mask  # of an address that is one still, or one with its sign turned
                 put(r, m, result)
                 if flags:
                     r.flags = (None, result == 0, result > mask >> 1, None)
@@ -130,7 +134,7 @@ def _shift(how: Callable[[int, int, int], int]) -> Make:
 
         def act(r: Registers, m: Memory) -> None:
             old, by = get(r, m), count(r, m)
-            if isinstance(old, int) and isinstance(by, int):
+            if isinstance(old, int) and isinstance(by, int) and not side(old):
                 by &= 63 if bits == 64 else 31
                 result = how(old, by, bits) & (1 << bits) - 1
                 put(r, m, result)
@@ -161,7 +165,8 @@ def _multiply(instruction: Instruction) -> Act | None:
     def act(r: Registers, m: Memory) -> None:
         a, b = left(r, m), right(r, m)
         r.flags = UNKNOWN
-        put(r, m, a * b & MASK if isinstance(a, int) and isinstance(b, int) else mixed(m, a, b))
+        numbers = isinstance(a, int) and isinstance(b, int) and not side(a) and not side(b)
+        put(r, m, a * b & MASK if numbers else mixed(m, a, b))  # type: ignore[operator]
 
     return act
 
@@ -239,7 +244,6 @@ def _exchange(adds: bool) -> Make:
         puts = [operands.setter(instruction, i) for i in (0, 1)]
         if None in gets or None in puts:
             return None
-        mask = (1 << 8 * operands.size_of(instruction, 0)) - 1
 
         def act(r: Registers, m: Memory) -> None:
             a, b = (get(r, m) for get in gets if get)
@@ -247,7 +251,7 @@ def _exchange(adds: bool) -> Make:
             puts[1](r, m, a)  # type: ignore[misc]
             if adds:
                 r.flags = UNKNOWN
-                b = a + b & mask if both else mixed(m, a, b)  # type: ignore[operator]
+                b = reckoned(m, operator.add, a, b) if both else mixed(m, a, b)  # type: ignore[arg-type]
             puts[0](r, m, b)  # type: ignore[misc]
 
         return act

@@ -46,7 +46,7 @@ def _number(instruction: Instruction) -> Act | None:
                 return None
             if size == 8 or not isinstance(word, int):
                 return word
-            return word & 0xFFFFFFFF
+            return m.part(word, 0, size)
 
     if target is None:
         put = operands.setter(instruction, 0)

@@ -21,9 +21,11 @@ from .values import (
     OUT_OF_TORCH,
     PERHAPS,
     VIEWS,
+    Constants,
     Value,
     Values,
     computed,
+    defaults,
     dotted_name,
     element,
     held,
@@ -122,7 +124,7 @@ class Calls(Values):
         if native := self.native(call):
             return self.bound(native, call)
         if dotted.startswith(NOT_PURE) or (dotted.split(".")[0] not in PURE and not dotted.startswith("tl.")):
-            taken = self.value(function) if isinstance(function, ast.Call) else NOTHING
+            taken = NOTHING if isinstance(function, ast.Name | ast.Attribute) else self.value(function)
             self.effect("unknown", call.every | taken, call.line, f"passed to {dotted or 'a call'}")
             return NOTHING
         return self.pure(call)
@@ -224,7 +226,7 @@ class Calls(Values):
 
     def called(self, module: Module, target: ast.FunctionDef, call: Call) -> Value:
         """What a function does with these arguments."""
-        found = self.flow.of(module, target)
+        found = self.flow.of(module, target, self.flags(target, call))
         given, spread = self.placed(target, call)
         for parameter, value in given.items():
             for kind, at, why in found.effects.get(parameter, ()):
@@ -241,6 +243,20 @@ class Calls(Values):
             for value, what in returned
             for root, own in value
         )
+
+    def flags(self, target: ast.FunctionDef, call: Call) -> Constants:
+        """The parameters that this call makes true or false, which the function gives no other value."""
+        if call.spread:
+            return ()
+        changed = {
+            node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        names = [a.arg for a in (*target.args.posonlyargs, *target.args.args)]
+        given = {name: node for name, node in defaults(target.args) if isinstance(node, ast.Constant)}
+        given |= dict(zip(names, call.node.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in call.node.keywords if keyword.arg}
+        found = ((name, self.decided(node)) for name, node in given.items() if name not in changed)
+        return tuple(sorted((name, value) for name, value in found if value is not None))
 
     def placed(self, target: ast.FunctionDef, call: Call) -> tuple[dict[str, Value], set[str]]:
         """The arguments by the parameters that they are given to, and the parameters of which it is not known which of

@@ -20,6 +20,7 @@ from .values import (
     LIST,
     MEMORY,
     NOTHING,
+    Constants,
     Flow,
     FunctionEffects,
     Value,
@@ -94,18 +95,19 @@ class _Flow(Flow):
         self.modules = modules
         self.known = known
         self.natives = natives
-        self.done: dict[ast.FunctionDef, FunctionEffects] = {}
+        self.done: dict[tuple[ast.FunctionDef, Constants], FunctionEffects] = {}
 
-    def of(self, module: Module, function: ast.FunctionDef) -> FunctionEffects:
-        if function not in self.done:
-            self.done[function] = FunctionEffects()
-            one = _Statements(self, module, function)
+    def of(self, module: Module, function: ast.FunctionDef, constants: Constants = ()) -> FunctionEffects:
+        key = function, constants
+        if key not in self.done:
+            self.done[key] = FunctionEffects()
+            one = _Statements(self, module, function, constants)
             one.run()
             if _is_stub(function):
                 given = frozenset().union(*one.names.values())
                 one.effect("unknown", given, function.lineno, f"the body of {function.name} is made by a decorator")
-            self.done[function] = one.found
-        return self.done[function]
+            self.done[key] = one.found
+        return self.done[key]
 
     def native(self, name: str) -> Native | None:
         return self.natives.get(name) if self.natives is not None else None
@@ -161,7 +163,10 @@ class _Statements(Calls):
 
     def do_If(self, node: ast.If) -> bool:
         self.value(node.test)
-        return self.branches(node.body, node.orelse)
+        decided = self.decided(node.test)
+        return (
+            self.branches(node.body, node.orelse) if decided is None else self.block((node.orelse, node.body)[decided])
+        )
 
     def do_For(self, node: ast.For) -> None:
         for _ in range(2):  # a name may be used before its last assignment

@@ -42,6 +42,7 @@ Origin = tuple[
 Value = frozenset[Origin]
 MEMORY, LIST, MAYBE, ARRAY, ADDRESS = "memory", "list", "perhaps", "array", "address"
 NOTHING: Value = frozenset()
+Constants = tuple[tuple[str, bool], ...]  # parameters that are true or false, and stay so
 OUT_OF_TORCH = {  # the memory as something else than a tensor
     "data_ptr": ADDRESS, "__array_interface__": ADDRESS, "__cuda_array_interface__": ADDRESS, "numpy": ARRAY,
     "__array__": ARRAY, "asarray": ARRAY, "asanyarray": ARRAY,
@@ -62,7 +63,7 @@ class Flow:
 
     known: Mapping[str, Sequence[int]]
 
-    def of(self, module: Module, function: ast.FunctionDef) -> FunctionEffects:
+    def of(self, module: Module, function: ast.FunctionDef, constants: Constants = ()) -> FunctionEffects:
         raise NotImplementedError
 
     def native(self, name: str) -> Native | None:
@@ -141,10 +142,11 @@ def makes_tensor(made: ast.expr | None) -> bool:
 class Values:
     """Expressions of one function."""
 
-    def __init__(self, flow: Flow, module: Module, function: ast.FunctionDef) -> None:
+    def __init__(self, flow: Flow, module: Module, function: ast.FunctionDef, constants: Constants = ()) -> None:
         self.flow = flow
         self.module = module
         self.function = function
+        self.constants = dict(constants)
         self.triton = any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
         self.names: dict[str, Value] = {a.arg: _given(a, self.triton) for a in _arguments(function)}
         self.names |= {name: frozenset({(name, LIST)}) for name in rest(function) if name}
@@ -304,7 +306,21 @@ class Values:
 
     def of_IfExp(self, node: ast.IfExp) -> Value:
         self.value(node.test)
-        return self.value(node.body) | self.value(node.orelse)
+        decided = self.decided(node.test)
+        sides = ((node.body, True), (node.orelse, False))
+        return NOTHING.union(*(self.value(side) for side, holds in sides if decided in (None, holds)))
+
+    def decided(self, node: ast.expr) -> bool | None:
+        """Whether a condition holds, where it is told by what is known of parameters."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            inner = self.decided(node.operand)
+            return None if inner is None else not inner
+        if isinstance(node, ast.BoolOp):
+            found, stops = [self.decided(item) for item in node.values], isinstance(node.op, ast.Or)
+            return stops if stops in found else None if None in found else not stops
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, bool) else None
+        return self.constants.get(node.id) if isinstance(node, ast.Name) else None
 
     def of_BoolOp(self, node: ast.BoolOp) -> Value:
         return frozenset().union(*(self.value(item) for item in node.values))

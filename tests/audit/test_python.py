@@ -57,6 +57,10 @@ BODIES = {
     "same(out).zero_()": "out",
     "torch.nn.functional.relu(out, inplace=True)": "out",
     "wrap_triton(kernel)[(1,)](x, out, n)": "out",
+    "wrap_triton(optional)[(1,)](x, out, n, False)": "",  # a pointer that takes a place only
+    "wrap_triton(optional)[(1,)](x, out, n, SAVE=False)": "",
+    "optional[(1,)](x, out, n, SAVE=True)": "out",
+    "optional[(1,)](x, out, n, SAVE=n > 1)": "out",
     "sizes[0] = n; n += 1": "",
     "torch.distributed.all_reduce(out)": "",
 }
@@ -71,6 +75,10 @@ def test_what_a_function_writes(body: str) -> None:
             offsets = tl.arange(0, n)
             p = out_ptr + offsets
             tl.store(p, tl.load(x_ptr + offsets))
+        @triton.jit
+        def optional(x_ptr, out_ptr, n: tl.constexpr, SAVE: tl.constexpr):
+            if SAVE:
+                tl.store(out_ptr + tl.arange(0, n), tl.load(x_ptr + tl.arange(0, n)))
         def helper(a, b):
             b.add_(a)
         def same(a):

@@ -28,6 +28,14 @@ def options(a, **more): more["out"].add_(1)
 def same(t): return t
 def listed(t): return [t]
 def gen(t): yield t
+def flagged(t, put=False):
+    if not put: return t + 1
+    t.add_(1)
+def flagged_on(t, put=True):
+    return t.add_(1) if put else t
+def flagged_changed(t, put=False):
+    for put in (put, True): t.sum()
+    if put: t.add_(1)
 def default(a, out=None):
     if out is not None: out.add_(1)
 @dataclasses.dataclass
@@ -252,9 +260,27 @@ x.untyped_storage()[0] = 7
 x.untyped_storage().fill_(7)
 torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)).add_(1)
 np.from_dlpack(x)[0] if False else x.numpy().fill(7)
+flagged(x, True)
+flagged(x, put=True)
+flagged(x, n == 1)
+flagged(x, not False)
+flagged(x, *[True])
+flagged(x, **{"put": True})
+flagged(x, put=False or True)
+flagged_on(x)
+flagged_changed(x, False)
+flagged_changed(x)
+def g(t, put):\n  flagged(t, put)\ng(x, True)
+def g(t, put=False):\n  flagged(t, not put)\ng(x)
+def g(t, put):\n  def h(): flagged(t, put)\n  put = True\n  h()\ng(x, False)
+(lambda put: flagged(x, put))(True)
+(lambda: x.add_(1))()
+(lambda t: t.add_(1))(x)
+{"f": lambda: x.add_(1)}["f"]()
+functools.partial(flagged, put=True)(x)
 """.strip().split("\n")
-SURE = 149  # of them are told as writes
-READS = """
+SURE = 162
+READS = r"""
 t = x.clone(); t.add_(1)
 t = x + y; t.add_(1)
 d = {"k": x}; d["k"] = y; z = d["k"].sum()
@@ -276,6 +302,14 @@ z = np.sort(x.numpy()).sum()
 z = x.numpy().sum()
 t = x.sort(descending=True)[0]; t.add_(1)
 a = np.array(x.numpy()); a.fill(3)
+flagged(x)
+flagged(x, False)
+flagged(x, put=False)
+flagged(x, put=not True)
+flagged_on(x, False)
+def g(t, put):\n  flagged(t, put)\ng(x, False)
+def g(t, put):\n  flagged(t, put and n == 1)\ng(x, False)
+def g(t, put=False):\n  if put or False: t.add_(1)\n  else: t.sum()\ng(x)
 """.strip().split("\n")
 
 

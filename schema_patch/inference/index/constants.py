@@ -55,8 +55,8 @@ def decide(text: str, known: Mapping[str, bool | str]) -> bool | None:
     if text.startswith("!"):
         value = decide(text[1:], known)
         return None if value is None else not value
-    value = known.get(text, {"true": True, "false": False}.get(text))
-    return value if isinstance(value, bool) else None
+    meant = known.get(text, {"true": True, "false": False}.get(text))
+    return meant if isinstance(meant, bool) else None
 
 
 def _parts(text: str, operator: str) -> list[str]:

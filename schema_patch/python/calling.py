@@ -252,7 +252,9 @@ class Calls(Values):
             node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
         names = [a.arg for a in (*target.args.posonlyargs, *target.args.args)]
-        given = {name: node for name, node in defaults(target.args) if isinstance(node, ast.Constant)}
+        given: dict[str, ast.expr] = {
+            name: node for name, node in defaults(target.args) if isinstance(node, ast.Constant)
+        }
         given |= dict(zip(names, call.node.args, strict=False))
         given |= {keyword.arg: keyword.value for keyword in call.node.keywords if keyword.arg}
         found = ((name, self.decided(node)) for name, node in given.items() if name not in changed)

@@ -159,8 +159,9 @@ def extend(origin: Origin, selector: Selector) -> Origin | None:
         last = path[-1]
         if last is ADDRESS and selector is DEREF:
             return root, path[:-1], const
-        if selector is ADDRESS and (last is DEREF or (in_data(path) and is_data(path))):
-            return root, _pointer(path), const
+        pointer = _pointer(path) if selector is ADDRESS else path
+        if pointer is not path and not is_data(pointer):
+            return root, pointer, const
         if selector is DEREF and last is DEREF and ACCESSOR in path:  # as many subscripts as the tensor has dimensions
             return origin
         if COPY in path and selector in (DEREF, DATA, ACCESSOR):
@@ -173,13 +174,13 @@ def extend(origin: Origin, selector: Selector) -> Origin | None:
 
 
 def _pointer(path: Path) -> Path:
-    """What `&p[i]` is, and `&p[i].x`, `&p[i].array[j]`, where `p[i]` is data: as good as `p`."""
+    """What `&p[i]` is, and `&p[i].x`, `&p[i].array[j]`, where `p[i]` is data: as good as `p`; else the path itself."""
     end = len(path)
-    if in_data(path) and path[-1] is DEREF and isinstance(path[-2], Field):
-        end -= 1
-    while isinstance(path[end - 1], Field | Element):
-        end -= 1
-    return path[: end - 1]
+    if in_data(path):
+        end -= path[-1] is DEREF and isinstance(path[-2], Field)
+        while isinstance(path[end - 1], Field | Element):
+            end -= 1
+    return path[: end - 1] if path[end - 1] is DEREF else path
 
 
 def select(value: Iterable[Origin], selector: Selector) -> Value:

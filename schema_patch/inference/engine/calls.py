@@ -199,7 +199,8 @@ class Calls:
             if fitting and all(p[number].const and "*" in p[number].type for p in fitting):
                 self.state.read_data(value)
                 continue
-            by_value = fitting and all("&" not in p[number].type or "const" in p[number].type for p in fitting)
+            taken = [p[number].type for p in fitting]
+            by_value = all("&" not in kind or "const" in kind for kind in taken) if taken else self.types.is_alias(name)
             calling.escape(value if by_value else value | place, node, f"passed to {name}, {where}")
         return self.lambdas.results_of(union(values))
 

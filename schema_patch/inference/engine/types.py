@@ -51,6 +51,10 @@ class Types:
             name = target.rpartition("::")[2]
         return ""
 
+    def is_alias(self, name: str) -> bool:
+        """Whether a name is another one's for a type, of which a call makes an object."""
+        return name in self.frame.types or name in self.index.aliases
+
     def nested(self, name: str, qualifiers: list[str]) -> bool:
         """Whether `Q::Name` may be one of the tree's classes: those that stand within other classes have to match."""
         classes = self.index.classes

@@ -5,9 +5,8 @@ Takes the lines that a patch adds or keeps; knows unified diffs and string liter
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from schema_patch.cpp.literals import read as read_literals
 from schema_patch.model import Checked, Location, Span, Verdict
@@ -22,7 +21,7 @@ LITERAL = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
 
 def read(paths: Iterable[str]) -> list[Checked]:
     """Every operator schema that a patch file at these paths adds or keeps."""
-    return [row for root in paths for path in _find(root) for row in schemas(path)]
+    return [row for root in paths for path in files.named(root, SUFFIXES) for row in schemas(path)]
 
 
 def schemas(path: str) -> list[Checked]:
@@ -42,14 +41,3 @@ def schemas(path: str) -> list[Checked]:
         reason = "in a patch file: read, not judged; apply it and audit the result"
         found.append(Checked(schema.op, Location(path, line, column), schema.text, Verdict.UNKNOWN, reason))
     return found
-
-
-def _find(root: str) -> Iterator[str]:
-    if not os.path.isdir(root):
-        if root.endswith(SUFFIXES):
-            yield root
-        return
-    for folder, _, names in files.walk(root):
-        for name in names:
-            if name.endswith(SUFFIXES) and os.path.isfile(os.path.join(folder, name)):
-                yield os.path.join(folder, name)

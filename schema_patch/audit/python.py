@@ -17,6 +17,7 @@ from schema_patch.python.flow import Natives
 from schema_patch.python.modules import Modules
 from schema_patch.python.registrations import FakeSignature, PyOperator
 from schema_patch.python.tree import Python
+from schema_patch.python.values import arguments
 from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate
 from schema_patch.schemas.grammar import Schema
@@ -186,8 +187,7 @@ def _aliasing(
 
 def _tensors(function: ast.FunctionDef, names: Iterable[str]) -> None:
     """Raises Unreadable where torch would not take one of these parameters in mutates_args: only tensors may be."""
-    every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    kinds = {a.arg: ast.unparse(a.annotation) for a in every if a.annotation}
+    kinds = {a.arg: ast.unparse(a.annotation) for a in arguments(function) if a.annotation}
     for name in names:
         if "Tensor" not in kinds.get(name, "Tensor"):
             raise Unreadable(f"'{name}' is a {kinds[name]}, and torch takes only tensors in mutates_args")

@@ -14,7 +14,7 @@ from . import operators, unwritten
 from .domain import models
 from .engine.summaries import Summaries
 from .index.asked import EVERY_RUN, number, touches
-from .index.index import Index
+from .index.index import PASTES, Index
 from .index.mask import Macro
 from .index.store import Kept, ReadFile, Store
 from .index.tree import Tree, processes
@@ -84,6 +84,8 @@ def names(file: ReadFile) -> Iterator[str]:
     index = file.index
     for items in (index.functions, index.classes, index.macros):
         yield from (item.name for item in items)
+    if any(PASTES in macro.body for macro in index.macros):
+        yield PASTES
     for pairs in (index.prototypes, index.aliases, index.stubs, index.bindings):
         yield from (name for name, _ in pairs)
 

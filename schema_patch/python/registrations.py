@@ -18,6 +18,7 @@ from schema_patch.text.mapped import MappedText, Unreadable
 from . import literals
 from .modules import functions
 from .names import Names
+from .values import arguments, defaults, last, rest
 
 MAKERS = frozenset({"custom_op", "triton_op"})
 DECORATORS = MAKERS | {"register_custom_op"}
@@ -136,9 +137,9 @@ class _Reader:
             self.decorated(decorator, function)
         ours = {decorator for decorator, _ in decorated}
         for node in calls:
-            for _ in self.names.turns(node) if _last(node.func) in REGISTER else ():
+            for _ in self.names.turns(node) if last(node.func) in REGISTER else ():
                 self.call(node, alone=node not in ours)
-            if FAKE_LIKE.search(_last(node.func)):
+            if FAKE_LIKE.search(last(node.func)):
                 self.found.perhaps |= {text for item in node.args for text in _strings(item)}
         if self.computed:
             self.found.perhaps |= set(_strings(self.tree))
@@ -152,7 +153,7 @@ class _Reader:
 
     def library(self, node: ast.Assign) -> None:
         call = node.value
-        if isinstance(call, ast.Call) and _last(call.func) == "Library" and call.args:
+        if isinstance(call, ast.Call) and last(call.func) == "Library" and call.args:
             namespace = self.constant(call.args[0])
             for target in node.targets:
                 if isinstance(target, ast.Name):
@@ -161,7 +162,7 @@ class _Reader:
     def decorated(self, decorator: ast.expr, function: ast.FunctionDef) -> None:
         if not isinstance(decorator, ast.Call):
             return
-        name = _last(decorator.func)
+        name = last(decorator.func)
         if name in DECORATORS and decorator.args:
             self.operator(decorator, function.name, name)
             self.found.decorated[self.where(decorator)] = function
@@ -169,9 +170,7 @@ class _Reader:
             self.fake(self.constant(decorator.args[0]), decorator, function)
         elif name == "impl" and len(decorator.args) >= 2:
             arguments = [self.constant(a) for a in decorator.args]
-            namespace = self.libraries.get(
-                _last(decorator.args[0])
-            )  # `impl(lib, "op", "CPU")`, `impl("ns::op", "CPU")`
+            namespace = self.libraries.get(last(decorator.args[0]))  # `impl(lib, "op", "CPU")`, `impl("ns::op", "CPU")`
             op = arguments[0] if namespace is None and arguments[0] else arguments[1]
             op = f"{namespace}::{op}" if op and namespace and "::" not in op else op
             if any(a in ("Meta", "meta") for a in arguments):
@@ -207,13 +206,13 @@ class _Reader:
         return Span(self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column)
 
     def call(self, node: ast.Call, *, alone: bool) -> None:
-        name = _last(node.func)
+        name = last(node.func)
         if name in WRAPPERS:
             self.wrapper(node)
         elif name in MAKERS and node.args and alone:
             self.operator(node, self.given(node), name)
         elif name in FAKES and node.args and alone:
-            function = self.found.functions.get(_last(node.args[-1])) if len(node.args) > 1 else None
+            function = self.found.functions.get(last(node.args[-1])) if len(node.args) > 1 else None
             self.fake(self.constant(node.args[0]), node, function)
         elif name == "define" and node.args:
             self.define(node)
@@ -225,7 +224,7 @@ class _Reader:
         around = self.names.parent.get(node)
         called = around.args if isinstance(around, ast.Call) and around.func is node else []
         meant = self.names.meant([*node.args[1:], *called][0]) if node.args[1:] or called else None
-        return meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
+        return meant.name if isinstance(meant, ast.FunctionDef) else last(meant)
 
     def wrapper(self, node: ast.Call) -> None:
         """vLLM's direct_register_custom_op(op_name, op_func, mutates_args, fake_impl, …)."""
@@ -239,7 +238,7 @@ class _Reader:
         if "mutates_args" not in given and node.keywords and all(keyword.arg for keyword in node.keywords):
             at = self.starts[node.keywords[-1].lineno - 1] + node.keywords[-1].col_offset
             span = Span(at, at)
-        function = _last(given["op_func"]) if "op_func" in given else ""
+        function = last(given["op_func"]) if "op_func" in given else ""
         where = self.where(node)
         self.found.operators.append(PyOperator(name, where, function, mutates, None, "direct_register_custom_op", span))
 
@@ -247,11 +246,11 @@ class _Reader:
         """`torch.library.define("ns::op", "(…) -> …")` and `lib.define("op(…) -> …")`."""
         first = self.constant(node.args[0])
         if first is None:
-            if isinstance(node.func, ast.Attribute) and _last(node.func.value) in (*self.libraries, "library", "lib"):
+            if isinstance(node.func, ast.Attribute) and last(node.func.value) in (*self.libraries, "library", "lib"):
                 self.found.untold.append(self.where(node))
             return
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        namespace = self.libraries.get(_last(owner)) if owner is not None else None
+        namespace = self.libraries.get(last(owner)) if owner is not None else None
         if "(" in first:
             text = self.mapped(node.args[0], first, "")
             name = first.split("(")[0].strip()
@@ -276,14 +275,14 @@ class _Reader:
     def impl(self, node: ast.Call) -> None:
         arguments = [self.constant(a) for a in node.args]
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        namespace = self.libraries.get(_last(owner), "") if owner is not None else ""
+        namespace = self.libraries.get(last(owner), "") if owner is not None else ""
         # `lib.impl("op", function, "CPU")` and `torch.library.impl("ns::op", "cpu", function)`
         op = arguments[0]
         given = next((a for a, text in zip(node.args[1:], arguments[1:], strict=True) if text is None), None)
         if op is None or given is None:
             return
         meant = self.names.meant(given)
-        function = meant.name if isinstance(meant, ast.FunctionDef) else _last(meant)
+        function = meant.name if isinstance(meant, ast.FunctionDef) else last(meant)
         full = op if "::" in op or not namespace else f"{namespace}::{op}"
         keys = [a for a in arguments[1:] if a] + [str(self.constant(k.value)) for k in node.keywords]
         if "Meta" in keys:
@@ -295,7 +294,7 @@ class _Reader:
         if not name:
             self.computed = True
         else:
-            parameters = None if function is None else tuple(_parameters(function))
+            parameters = None if function is None else _parameters(function)
             self.found.fakes.append(FakeSignature(name, self.where(node), parameters))
 
 
@@ -304,29 +303,23 @@ def schema_of(operator: PyOperator, function: ast.FunctionDef | None) -> Schema 
     tensor and what is written."""
     if operator.schema or operator.mutates is None or function is None:
         return operator.parsed
-    arguments = []
-    for number, one in enumerate((*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)):
+    given = []
+    for number, one in enumerate(arguments(function)):
         tensor = "Tensor" in (ast.unparse(one.annotation) if one.annotation else "")
         mark = f"(a{number}!)" if one.arg in operator.mutates else ""
-        arguments.append(f"{f'Tensor{mark}' if tensor else 'int'} {one.arg}")
+        given.append(f"{f'Tensor{mark}' if tensor else 'int'} {one.arg}")
     nothing = isinstance(function.returns, ast.Constant) and function.returns.value is None
     try:
-        return parse(f"{operator.op}({', '.join(arguments)}) -> {'()' if nothing else 'Tensor'}")
+        return parse(f"{operator.op}({', '.join(given)}) -> {'()' if nothing else 'Tensor'}")
     except SchemaError:
         return None
 
 
-def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, str | None]]:
+def _parameters(function: ast.FunctionDef) -> tuple[tuple[str, str | None], ...]:
     """Names and defaults of a function's parameters; `*` where it takes any."""
-    arguments = function.args
-    plain = [*arguments.posonlyargs, *arguments.args]
-    missing = len(plain) - len(arguments.defaults)
-    for number, parameter in enumerate(plain):
-        yield parameter.arg, ast.unparse(arguments.defaults[number - missing]) if number >= missing else None
-    if arguments.vararg or arguments.kwarg:
-        yield "*", None
-    for parameter, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield parameter.arg, ast.unparse(default) if default is not None else None
+    given = {name: ast.unparse(node) for name, node in defaults(function.args)}
+    found = tuple((one.arg, given.get(one.arg)) for one in arguments(function))
+    return (*found, ("*", None)) if any(rest(function)) else found
 
 
 def _strings(tree: ast.AST) -> Iterator[str]:
@@ -334,8 +327,3 @@ def _strings(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value.rpartition("::")[2].partition("(")[0]
-
-
-def _last(node: object) -> str:
-    """The last name of `a.b.c`."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

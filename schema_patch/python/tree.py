@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -46,7 +45,7 @@ def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
     """The Python files at these paths."""
     found = Python()
     for root in paths:
-        for path in _find(root):
+        for path in files.named(root, (".py",)):
             try:
                 with open(path, "rb") as stream:
                     data = stream.read()
@@ -56,15 +55,3 @@ def gather(paths: Iterable[str], step: Callable[[str], None]) -> Python:
             step(path)
             found.add(path, data)
     return found
-
-
-def _find(root: str) -> Iterator[str]:
-    if not os.path.isdir(root):
-        if root.endswith(".py"):
-            yield root
-        return
-    for folder, _, names in files.walk(root):
-        for name in names:
-            path = os.path.join(folder, name)
-            if name.endswith(".py") and os.path.isfile(path):
-                yield path

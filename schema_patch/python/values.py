@@ -79,26 +79,26 @@ class Flow:
         raise NotImplementedError
 
 
-def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
-    arguments = function.args
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+def arguments(function: ast.FunctionDef) -> list[ast.arg]:
+    given = function.args
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs]
 
 
-def defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+def defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
     """The parameters that have a default, and it."""
-    places = [*arguments.posonlyargs, *arguments.args]
-    yield from ((a.arg, d) for a, d in zip(reversed(places), reversed(arguments.defaults), strict=False))
-    yield from ((a.arg, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None)
+    places = [*given.posonlyargs, *given.args]
+    yield from ((a.arg, d) for a, d in zip(reversed(places), reversed(given.defaults), strict=False))
+    yield from ((a.arg, d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None)
 
 
 def rest(function: ast.FunctionDef) -> tuple[str, str]:
     """The names behind `*` and `**`, or ""."""
-    arguments = function.args
-    return tuple(a.arg if a else "" for a in (arguments.vararg, arguments.kwarg))  # type: ignore[return-value]
+    given = function.args
+    return tuple(a.arg if a else "" for a in (given.vararg, given.kwarg))  # type: ignore[return-value]
 
 
 def parameters(function: ast.FunctionDef) -> list[str]:
-    return [argument.arg for argument in _arguments(function)]
+    return [argument.arg for argument in arguments(function)]
 
 
 def names_of(node: ast.AST) -> Iterator[str]:
@@ -148,12 +148,12 @@ class Values:
         self.function = function
         self.constants = dict(constants)
         self.triton = any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
-        self.names: dict[str, Value] = {a.arg: _given(a, self.triton) for a in _arguments(function)}
+        self.names: dict[str, Value] = {a.arg: _given(a, self.triton) for a in arguments(function)}
         self.names |= {name: frozenset({(name, LIST)}) for name in rest(function) if name}
         self.containers: set[str] = set()  # names of lists, dictionaries and the like that are made here
         self.tensors: set[str] = set()  # names of tensors that are made here
         self.returns_of: dict[str, Value] = {}  # what functions that are defined here give back of what is around them
-        self.numbers = {a.arg for a in _arguments(function) if a.annotation and ast.unparse(a.annotation) == "int"}
+        self.numbers = {a.arg for a in arguments(function) if a.annotation and ast.unparse(a.annotation) == "int"}
         self.local_functions: dict[str, ast.FunctionDef] = {}
         self.found = FunctionEffects()
 
@@ -370,5 +370,6 @@ def computed(value: Value) -> Value:
     return frozenset(o for o in value if o[1] == ADDRESS)
 
 
-def last(node: ast.expr) -> str:
+def last(node: object) -> str:
+    """The last name of `a.b.c`."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -57,6 +57,16 @@ def walk(root: str, onerror: Callable[[OSError], None] | None = None) -> Iterato
         yield folder, folders, sorted(name for name in names if not ignored.file(folder, name))
 
 
+def named(root: str, suffixes: tuple[str, ...]) -> Iterator[str]:
+    """The files at a path whose names end so; what leads out of the tree is taken too, for reading."""
+    if not os.path.isdir(root):
+        yield from (root,) if root.endswith(suffixes) else ()
+        return
+    for folder, _, names in walk(root):
+        paths = (os.path.join(folder, name) for name in names if name.endswith(suffixes))
+        yield from filter(os.path.isfile, paths)
+
+
 def find(root: str, suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:
     """The files at a path with these suffixes, sorted. Raises ToolError.
 

@@ -24,6 +24,8 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 FLAG_REFERENCE = re.compile(r"(?<!const )\b(?:bool|auto|[A-Z]\w?)\s*&")  # of a template's type too
 NUMBER = re.compile(r"[\s\d.()uUlLfxXa-fA-F+*/<-]*")
 Scripts = Callable[[tuple[str, ...], str, int], Sequence[Answer] | None]  # a file's path, a kernel, its parameters
+PASTES = "##"  # looked up for all names that macros make
+PASTED = re.compile(r"\b([A-Za-z]\w{3,})\s*##")
 FIELD = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*|\{.*)?$", re.DOTALL)
 
 
@@ -72,6 +74,8 @@ class Index:
             for macro in file.macros:
                 plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
                 macros[macro.name].append((file.path, plain))
+        bodies = (macro.body for found in macros.values() for _, macro in found if PASTES in macro.body)
+        self.pasted = tuple(sorted({name for body in bodies for name in PASTED.findall(body) if "{" in body}))
         self.asked = Asked()
         self.functions = Definitions(functions, self.asked)
         self.classes = Definitions(classes, self.asked)
@@ -212,8 +216,11 @@ class Index:
         return self.scripts(file, name, count)
 
     def knows(self, name: str) -> bool:
-        """Whether any file gives a name a meaning of its own."""
-        return any(name in known for known in (self.functions, self.stubs, self.classes, self.aliases, self.macros))
+        """Whether any file gives a name a meaning of its own, or has a macro that pastes names which begin so."""
+        self.asked.names.add(PASTES)
+        return name.startswith(self.pasted) or any(
+            name in known for known in (self.functions, self.stubs, self.classes, self.aliases, self.macros)
+        )
 
     def class_named(self, name: str) -> str:
         """The class that a name stands for, through aliases; empty where it is none."""

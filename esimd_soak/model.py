@@ -1,11 +1,13 @@
 """The values that every room of this package exchanges: what is wrong with a server, and what could not be done.
 
-Knows nothing. A `Finding` is a result; a `ToolError` means that the work could not be done; anything else is a bug.
+Knows files as bytes alone. A `Finding` is a result; a `ToolError` means that the work could not be done; anything else
+is a bug.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class ToolError(Exception):
@@ -27,3 +29,11 @@ class Finding:
     where: str
     message: str
     server: str = ""
+
+
+def contents(path: str | Path, what: str = "") -> bytes:
+    """Of a file, which `what` names. ToolError where it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ToolError(f"cannot read{what and f' the {what}'}: {error.strerror}", str(path)) from None

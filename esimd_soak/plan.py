@@ -11,12 +11,11 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from esimd_soak.model import ToolError
+from esimd_soak.model import ToolError, contents
 
 from .score import KINDS, SHORT, Limits
 
@@ -146,9 +145,7 @@ def load(path: str, **changes: Any) -> Plan:
 def document(path: str) -> dict[str, Any]:
     """A TOML file as plain values."""
     try:
-        return msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Any])
-    except OSError as error:
-        raise ToolError(f"cannot read the plan: {error.strerror}", path) from None
+        return msgspec.toml.decode(contents(path, "plan"), type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ToolError(f"expected TOML: {error}", path) from None
 
@@ -187,12 +184,7 @@ def _server(server: Server) -> Server:
 
 
 def _content(plan: Plan) -> str:
-    if plan.prompts in ("words", "ids"):
-        return ""
-    try:
-        return hashlib.sha256(Path(plan.prompts).read_bytes()).hexdigest()
-    except OSError as error:
-        raise ToolError(f"cannot read the prompts: {error.strerror}", plan.prompts) from None
+    return "" if plan.prompts in ("words", "ids") else hashlib.sha256(contents(plan.prompts, "prompts")).hexdigest()
 
 
 def _troubles(plan: Plan) -> list[str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from schema_patch.model import Effect
 from schema_patch.schemas.grammar import Schema
-from schema_patch.schemas.table import Entry, Table
+from schema_patch.schemas.table import Table
 
 Said = Mapping[str, Effect]  # by operator, without namespace
 
@@ -30,33 +30,18 @@ class Known:
         return Known({**self.said, **said}, (*tables, *(table for table in self.tables if table not in tables)))
 
 
-class _Written(msgspec.Struct):
-    """`Known` without tables that ship with the kit, for another process."""
-
-    said: dict[str, Effect]
-    tables: list[tuple[tuple[str, ...], dict[str, Entry], tuple[str, ...]]]
-
-
 def to_text(known: Mapping[str, Known], without: Iterable[Table]) -> str:
     """What another process needs to know the same. `without`: the tables that it has itself."""
     own = tuple(without)
-    written = {
-        namespace: _Written(
-            dict(each.said),
-            [(t.namespaces, t.entries, tuple(sorted(t.recognised))) for t in each.tables if t not in own],
-        )
-        for namespace, each in known.items()
-    }
-    return msgspec.json.encode(written).decode()
+    written = {space: Known(each.said, tuple(t for t in each.tables if t not in own)) for space, each in known.items()}
+    return msgspec.json.encode(written, order="deterministic").decode()
 
 
 def from_text(text: str, tables: Iterable[Table]) -> dict[str, Known]:
     """What `to_text` wrote; `tables` are those that this process has itself."""
     own = tuple(tables)
-    return {
-        namespace: Known(each.said, (*(Table(n, e, frozenset(r)) for n, e, r in each.tables), *own))
-        for namespace, each in msgspec.json.decode(text, type=dict[str, _Written]).items()
-    }
+    written = msgspec.json.decode(text, type=dict[str, Known])
+    return {space: Known(each.said, (*each.tables, *own)) for space, each in written.items()}
 
 
 def of_caller(

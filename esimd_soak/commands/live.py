@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esimd_soak.model import ToolError
+from esimd_soak.model import ToolError, contents
 
 from .help import Command, examples
 
@@ -122,10 +122,7 @@ def _registered(path: Path | None, plan: Plan, output: Path) -> tuple[Plan, dict
     if path is None:
         found, where = registration.of(begun), str(output)
     else:
-        try:
-            found, where = registration.read(path.read_bytes(), str(path)), str(path)
-        except OSError as error:
-            raise ToolError(f"cannot read: {error.strerror}", str(path)) from None
+        found, where = registration.read(contents(path), str(path)), str(path)
     if found is None:
         return plan, None
     try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esimd_soak import __version__
-from esimd_soak.model import ToolError
+from esimd_soak.model import ToolError, contents
 
 from . import ending, live, scoring
 from .help import SETTINGS, Group, examples, width
@@ -181,7 +181,7 @@ def compare(
         arms = (_arm(a, kinds, card_a), _arm(b, kinds, card_b))
     else:
         raise click.UsageError("expected two runs, or --counts K/N K/N")
-    registered = registering.read(_bytes(registration), str(registration)) if registration else None
+    registered = registering.read(contents(registration), str(registration)) if registration else None
     verdict = comparing.judge(*arms, registered, burst=burst)
     if form == "json":
         _json(comparison.document(verdict))
@@ -278,10 +278,3 @@ def _json(document: dict[str, Any], more: object = None) -> None:
     import msgspec
 
     click.echo(msgspec.json.encode({**document, **(msgspec.to_builtins(more) or {})}).decode())
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ToolError(f"cannot read: {error.strerror}", str(path)) from None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-from pathlib import Path
 
 import msgspec
 
-from esimd_soak.model import ToolError
+from esimd_soak.model import ToolError, contents
 from esimd_soak.plan import Plan
 
 WORDS = (
@@ -55,13 +54,9 @@ def lengths(text: str) -> list[int]:
 
 def read(path: str) -> list[Prompt]:
     """A file with a prompt a line: a JSON string, a list of token ids, or an object with the key `prompt`."""
-    try:
-        lines = Path(path).read_bytes().splitlines()
-    except OSError as error:
-        raise ToolError(f"cannot read the prompts: {error.strerror}", path) from None
     found: list[Prompt] = []
     try:
-        for line in lines:
+        for line in contents(path, "prompts").splitlines():
             value = msgspec.json.decode(line)
             found.append(msgspec.convert(value["prompt"] if isinstance(value, dict) else value, str | list[int]))
     except (msgspec.DecodeError, KeyError):

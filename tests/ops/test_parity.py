@@ -4,9 +4,8 @@ The rule for numbers is `esimd_ops.table.HALF`: half a step for the last roundin
 """
 
 import pytest
-import torch
 
-from esimd_ops import reference, registry, samples
+from esimd_ops import registry, samples
 from esimd_ops.parity.trial import ParityTrial
 from esimd_ops.samples import domain
 from esimd_ops.table import OPS, SPECIAL
@@ -84,20 +83,6 @@ def test_what_is_written_after_the_call_has_returned_is_seen(trial):
     assert [(told.code, told.message) for told in run.told.values()] == [
         ("PA107", "1x64: 'output' was still written after the call had returned")
     ]
-
-
-def test_a_wrapper_returns_the_buffer_of_the_original(ops, operator):
-    arguments = samples.make(operator).arguments
-    returned = OPS[operator].wrapper(*arguments.values())
-    assert returned is (arguments[OPS[operator].returned] if OPS[operator].returned else None)
-    expected = reference_of(operator, samples.make(operator).arguments)
-    got = OPS[operator].comparable({name: arguments[name] for name in OPS[operator].writes})
-    for name, value in expected.items():
-        torch.testing.assert_close(got[name].float(), value.float(), rtol=8e-3, atol=8e-3, equal_nan=True)
-
-
-def reference_of(operator, arguments):
-    return OPS[operator].comparable(reference.of(operator)(**arguments))
 
 
 def test_what_is_special_is_so_of_an_output_of_an_operator():

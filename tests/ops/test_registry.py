@@ -29,7 +29,7 @@ def test_schema_matches_the_operator_table(ops, operator):
     assert not found.returns
 
 
-def test_the_typed_function_writes_as_the_operator_does_and_returns_the_buffer_of_the_table(ops, operator):
+def test_the_typed_function_writes_as_operator_and_reference_do_and_returns_the_buffer_of_the_table(ops, operator):
     theirs, ours, named = (samples.make(operator).arguments for _ in range(3))
     getattr(ops, operator)(*theirs.values())
     returned = OPS[operator].wrapper(*ours.values())
@@ -37,6 +37,10 @@ def test_the_typed_function_writes_as_the_operator_does_and_returns_the_buffer_o
     assert OPS[operator].wrapper(**named) is (named[OPS[operator].returned] if OPS[operator].returned else None)
     if operator != "esimd_moe_scatter_fused":  # whose order of rows is its own choice
         assert all(same_bits(ours[name], theirs[name]) for name in OPS[operator].writes)
+    comparable = OPS[operator].comparable
+    found = comparable({name: ours[name] for name in OPS[operator].writes})
+    for name, value in comparable(OPS[operator].reference(**samples.make(operator).arguments)).items():
+        torch.testing.assert_close(found[name].float(), value.float(), rtol=8e-3, atol=8e-3, equal_nan=True)
     assert OPS[operator].wrapper.__doc__
 
 

@@ -92,6 +92,13 @@ SYCL_ESIMD_FUNCTION void product(const half* input, const void* weight, const vo
                                 N, K, {first_token, static_cast<int>(M), first_row, first_row}, thread);
 }
 
+// Where the rows of 16 experts start, within `total`; behind the last of `count` nothing starts.
+SYCL_ESIMD_FUNCTION inline simd<int, kRows> starts_from(const uint32_t* starts, int first, int64_t count,
+                                                        int64_t total) {
+  const simd<uint32_t, kRows> places = rows_from(first, count + 1) * uint32_t(sizeof(uint32_t));
+  return esimd::min(esimd::gather<uint32_t, kRows>(starts, places), simd<uint32_t, kRows>(total));
+}
+
 // Rows starts[e] to starts[e + 1] of the input times weight[e]; scale_stride is the scales of one expert.
 // Work-groups number the tiles of tokens of all experts through; those past the last tile have nothing to do.
 template <typename Row, typename Scale, int kBlocks>
@@ -100,15 +107,24 @@ SYCL_ESIMD_FUNCTION void experts(const half* input, const void* weight, const fl
                                  int64_t scale_stride, int64_t row_blocks, int64_t group, int thread) {
   constexpr int kAll = kBlocks * kTokens;
   esimd::slm_init<kXmxThreads * kTileBytes<kBlocks>>();
-  int tile = group / row_blocks, expert = 0, begin = 0, end = 0;
-  for (; expert < count; ++expert) {
-    begin = starts[expert] < total ? starts[expert] : total;
-    end = starts[expert + 1] < total ? starts[expert + 1] : total;
-    const int tiles = end > begin ? (end - begin + kAll - 1) / kAll : 0;
-    if (tile < tiles) break;
-    tile -= tiles;
+  int tile = group / row_blocks, expert = -1, begin = 0, end = 0;
+  for (int first = 0; first < count && expert < 0; first += kRows) {
+    const simd<int, kRows> begins = starts_from(starts, first, count, total);
+    const simd<int, kRows> ends = starts_from(starts, first + 1, count, total);
+    const simd<int, kRows> rows = esimd::max(simd<int, kRows>(ends - begins), simd<int, kRows>(0));
+    const simd<int, kRows> tiles = (rows + (kAll - 1)) / kAll;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int one = tiles[i];
+      if (expert < 0 && tile < one) {
+        expert = first + i;
+        begin = begins[i];
+        end = ends[i];
+      }
+      if (expert < 0) tile -= one;
+    }
   }
-  if (expert == count) return;
+  if (expert < 0) return;
   // Rows of the next experts are multiplied too, and not stored: the matrix of all of them is aligned.
   const int first_row = group % row_blocks * kRows;
   multiply<Row, Scale, kBlocks>({input, K * int64_t(sizeof(half)), end}, {weight, K * Row::kBits / 8, count * N},

@@ -12,7 +12,9 @@
   DO(device_sums_h, "device/sums.h")               \
   DO(device_matvec_h, "device/matvec.h")           \
   DO(device_matmul_h, "device/matmul.h")           \
+  DO(xmx_rows_h, "xmx/rows.h")                     \
   DO(xmx_product_h, "xmx/product.h")               \
+  DO(xmx_matvec_h, "xmx/matvec.h")                 \
   DO(norm_norm_sycl, "norm/norm.sycl")             \
   DO(gemv_gemv_sycl, "gemv/gemv.sycl")             \
   DO(gemm_gemm_sycl, "gemm/gemm.sycl")             \

@@ -197,7 +197,7 @@ at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarTy
 }
 
 bool has_matrix_engines(Queue queue) {
-  if (!queue.sycl_queue) return false;
+  if (!queue.sycl_queue || queue.waits) return false;  // none, or the CPU's
   const InFlight call;
   const sycl::device device = static_cast<sycl::queue*>(queue.sycl_queue)->get_device();
   if (!device.has(sycl::aspect::ext_intel_esimd) || !device.has(sycl::aspect::ext_intel_matrix)) return false;

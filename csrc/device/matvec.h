@@ -29,6 +29,7 @@ void matvec(MatvecMemory<Row, Tile>& memory, int64_t tokens, int64_t first_token
             int64_t row_block, Activation activation, RowOf row_of, Store store) {
   constexpr int kTokens = Tile::kTokens;
   constexpr int kRows = Tile::kRows;
+  constexpr int kTogether = kTokens == 1 && Row::kTogether < kRows ? Row::kTogether : kRows;
   constexpr int kChunk = MatvecMemory<Row, Tile>::kChunk;
   static_assert(sizeof(memory) <= 64 << 10);  // so that two work-groups fit a core
 
@@ -38,9 +39,11 @@ void matvec(MatvecMemory<Row, Tile>& memory, int64_t tokens, int64_t first_token
   const int sub_group_id = sub_group.get_group_linear_id();
   auto& activations = memory.activations;
 
-  // Neighbouring rows go to neighbouring sub-groups: the rows that one reads at a time then lie in different pages, as
-  // the hardware's prefetching wants it.
-  const auto row = [&](int r) { return (row_block * kRows + r) * kSubGroups + sub_group_id; };
+  // The rows that a sub-group reads together lie far apart, in different pages, those that it reads one after the other
+  // behind one another, as the hardware's prefetching wants it.
+  const auto row = [&](int r) {
+    return ((row_block * kTogether + r % kTogether) * kSubGroups + sub_group_id) * (kRows / kTogether) + r / kTogether;
+  };
   Row rows[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) rows[r] = row_of(row(r) < N ? row(r) : N - 1);  // too many: not stored
@@ -87,34 +90,37 @@ void matvec(MatvecMemory<Row, Tile>& memory, int64_t tokens, int64_t first_token
     }
     sycl::group_barrier(group);
 
-    for (int step = 0; step < steps; ++step) {
-      const float* x = &activations[step * kStep + lane];
-      float w[kRows][Row::kPerLane];
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        float scale = 1.0f;
-        if constexpr (Row::kScaled) scale = memory.scales[sub_group_id][r][step];
-        const float factor = rows[r].decode(begin + step * kStep, lane, K, scale, w[r]);
-        if constexpr (kTokens == 1) {
-          float partial = 0;
+    for (int first = 0; first < kRows; first += kTogether) {
+      for (int step = 0; step < steps; ++step) {
+        const float* x = &activations[step * kStep + lane];
+        float w[kTogether][Row::kPerLane];
 #pragma unroll
-          for (int e = 0; e < Row::kPerLane; ++e) partial += w[r][e] * x[e * kSubGroupSize];
-          sums[r][0] += partial * factor;
-        } else {
+        for (int i = 0; i < kTogether; ++i) {
+          float scale = 1.0f;
+          if constexpr (Row::kScaled) scale = memory.scales[sub_group_id][first + i][step];
+          const float factor = rows[first + i].decode(begin + step * kStep, lane, K, scale, w[i]);
+          if constexpr (kTokens == 1) {
+            float partial = 0;
 #pragma unroll
-          for (int e = 0; e < Row::kPerLane; ++e) w[r][e] *= factor;
+            for (int e = 0; e < Row::kPerLane; ++e) partial += w[i][e] * x[e * kSubGroupSize];
+            sums[first + i][0] += partial * factor;
+          } else {
+#pragma unroll
+            for (int e = 0; e < Row::kPerLane; ++e) w[i][e] *= factor;
+          }
         }
-      }
-      // Each activation is loaded once for all rows.
-      if constexpr (kTokens > 1) {
+        // Each activation is loaded once for all rows.
+        if constexpr (kTokens > 1) {
 #pragma unroll
-        for (int t = 0; t < kTokens; ++t) {
-          if (t >= live) break;
+          for (int t = 0; t < kTokens; ++t) {
+            if (t >= live) break;
 #pragma unroll
-          for (int e = 0; e < Row::kPerLane; ++e) {
-            const float value = x[t * kChunk + e * kSubGroupSize];
+            for (int e = 0; e < Row::kPerLane; ++e) {
+              const float value = x[t * kChunk + e * kSubGroupSize];
 #pragma unroll
-            for (int r = 0; r < kRows; ++r) sums[r][t] += w[r][e] * value;
+              for (int i = 0; i < kTogether; ++i) sums[first + i][t] += w[i][e] * value;
+            }
           }
         }
       }

@@ -1,9 +1,9 @@
 // Rows of a weight matrix, decoded a step at a time by one sub-group.
 //
 // A row type says how many elements each lane takes in a step (kPerLane), in which order (Order), whether each step has
-// a scale of its own (kScaled, scale), and how to decode (decode). Number e of what lane `lane` decodes belongs to the
-// activation in slot e * kSubGroupSize + lane. What decode returns multiplies the sum over the step: a shared scale
-// then costs one multiplication, not one an element.
+// a scale of its own (kScaled, scale), how many rows are best read together (kTogether), and how to decode (decode).
+// Number e of what lane `lane` decodes belongs to the activation in slot e * kSubGroupSize + lane. What decode returns
+// multiplies the sum over the step: a shared scale then costs one multiplication, not one an element.
 #pragma once
 
 #include "kernel.h"
@@ -24,6 +24,7 @@ struct Int4Row {
   using Order = NibbleOrder;
   static constexpr int kPerLane = 8;
   static constexpr bool kScaled = true;
+  static constexpr int kTogether = 8;
   static_assert(kStep == kInt4Group);
   // A nibble need not be shifted down to become a float where the 23 bits of the fraction hold it: decode gives 16^z
   // times its value, and the activation is divided by that. Both are exact.
@@ -83,6 +84,8 @@ struct ElementRow {
   using Order = InOrder;
   static constexpr int kPerLane = 8;
   static constexpr bool kScaled = false;
+  // What takes long to decode shares the activations' loads; else one stream of memory is the fastest.
+  static constexpr int kTogether = sizeof(typename Format::Element) == 1 ? 8 : 1;
 
   const typename Format::Element* elements;
 

@@ -10,6 +10,7 @@
 #include "device/tile.h"
 #include "ops.h"
 #include "runtime.h"
+#include "xmx/xmx.h"
 
 namespace esimd_ops {
 namespace gemm {
@@ -83,15 +84,6 @@ void many_tokens(const Kind& kind, const at::Tensor& input, const at::Tensor& we
   } while (begin < K);
 }
 
-// Whether messages of two dimensions can read a matrix: rows of 64 to 2^24 bytes, a multiple of 16; up to 2^24 of them;
-// an address that is a multiple of 64. From Intel's extension of SYCL for ESIMD, lsc_load_2d.
-bool fits(const at::Tensor& matrix, int64_t rows) {
-  constexpr int64_t kMost = 1 << 24;
-  const int64_t bytes = matrix.size(-1) * matrix.element_size();
-  return bytes >= 64 && bytes <= kMost && bytes % 16 == 0 && rows <= kMost &&
-         reinterpret_cast<uintptr_t>(matrix.const_data_ptr()) % 64 == 0;
-}
-
 template <int kBlocks>
 void on_matrix_engines(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
                        const at::Tensor& output, const Sizes& sizes) {
@@ -106,7 +98,7 @@ void on_matrix_engines(const Kind& kind, const at::Tensor& input, const at::Tens
 
 void run(const Kind& kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
          const at::Tensor& output, const Sizes& sizes) {
-  if (has_matrix_engines(queue(input)) && fits(input, sizes.M) && fits(weight, sizes.N)) {
+  if (xmx::fits(queue(input), {{input, sizes.M}, {weight, sizes.N}})) {
     if (sizes.M <= kXmxTokens) {
       on_matrix_engines<1>(kind, input, weight, scale, output, sizes);
     } else {

@@ -9,6 +9,7 @@
 #include "device/tile.h"
 #include "gemm/gemm.h"
 #include "ops.h"
+#include "xmx/xmx.h"
 
 namespace esimd_ops {
 namespace gemv {
@@ -77,9 +78,9 @@ bool is_e5m2(const Checks& check, Matrices matrices) {
   return first;
 }
 
-int64_t groups_of(int64_t N) { return at::ceil_div<int64_t>(N, kSubGroups * OneToken::kRows); }
+int64_t groups_of(int64_t N, int64_t rows) { return at::ceil_div<int64_t>(N, rows); }
 
-void run(const char* kernel_name, const at::Tensor& input, Matrices matrices, int64_t K) {
+void run(const std::string& kinds, const at::Tensor& input, Matrices matrices, int64_t K) {
   struct Operands {
     const void* weight = nullptr;
     const void* scale = nullptr;
@@ -87,16 +88,20 @@ void run(const char* kernel_name, const at::Tensor& input, Matrices matrices, in
     int64_t N = 0;
   };
   std::array<Operands, 3> all;
-  int64_t groups = 0;
   auto next = all.begin();
+  bool wide = xmx::fits(queue(input), {{input, 1}});
   for (const Matrix& matrix : matrices) {
     *next++ = {matrix.weight.second.const_data_ptr(), matrix.scale.second.const_data_ptr(),
                matrix.output.second.mutable_data_ptr(), matrix.N()};
-    groups += groups_of(matrix.N());
+    wide = wide && xmx::fits(queue(input), {{matrix.weight.second, matrix.N()}});
   }
+  int64_t groups = 0;
+  for (const Matrix& matrix : matrices) groups += wide ? groups_of(matrix.N(), kXmxRows) : groups_of(matrix.N());
   const auto& [m0, m1, m2] = all;
-  nd_launch(queue(input), {groups, kGroupSize}, kernel(kernel_name), input.const_data_ptr(), m0.weight, m0.scale,
-            m0.output, m0.N, m1.weight, m1.scale, m1.output, m1.N, m2.weight, m2.scale, m2.output, m2.N, K);
+  nd_launch(queue(input), {groups, wide ? kXmxThreads : kGroupSize},
+            wide ? Kernel{"xmx/gemv_wide<" + kinds + ">", 1} : kernel("gemv/gemv<" + kinds + ">"),
+            input.const_data_ptr(), m0.weight, m0.scale, m0.output, m0.N, m1.weight, m1.scale, m1.output, m1.N,
+            m2.weight, m2.scale, m2.output, m2.N, K);
 }
 
 }  // namespace gemv
@@ -118,7 +123,7 @@ at::Tensor gemv_int4(at::Tensor input, at::Tensor weight, at::Tensor weight_scal
   gemv::check_int4_bytes(check, matrix, K);
   check.apart({matrix.output}, {{"input", input}, matrix.weight, matrix.scale});
 
-  gemv::run("gemv/gemv<half, Int4Row, Unscaled>", input, {matrix}, K);
+  gemv::run("half, Int4Row, Unscaled", input, {matrix}, K);
   return output;
 }
 
@@ -133,7 +138,7 @@ at::Tensor gemv_int4_fused2(at::Tensor input, at::Tensor w0, at::Tensor s0, at::
   check.apart({first.output, second.output},
               {{"input", input}, first.weight, first.scale, second.weight, second.scale});
 
-  gemv::run("gemv/gemv<half, Int4Row, Unscaled>", input, {first, second}, K);
+  gemv::run("half, Int4Row, Unscaled", input, {first, second}, K);
   return o0;
 }
 
@@ -147,7 +152,7 @@ at::Tensor gemv_fp16(at::Tensor input, at::Tensor weight, at::Tensor output) {
 
   if (sizes.M == 1) {
     const gemv::Matrix matrix{{"weight", weight}, {"weight", weight}, {"output", output}};
-    gemv::run("gemv/gemv<half, HalfRow, Unscaled>", input, {matrix}, sizes.K);
+    gemv::run("half, HalfRow, Unscaled", input, {matrix}, sizes.K);
   } else {
     gemm::run({"InOrder", "HalfRow", "Unscaled"}, input, weight, weight, output, sizes);
   }
@@ -165,7 +170,9 @@ at::Tensor gemv_fp16_gelu_mul(at::Tensor input, at::Tensor weight, at::Tensor ou
   check("output", output).dtype(at::kHalf).one_row(N);
   check.apart({{"output", output}}, {{"input", input}, {"weight", weight}});
 
-  nd_launch(queue(input), {gemv::groups_of(2 * N), kGroupSize}, kernel("gemv/gemv_gelu_mul<HalfRow>"),
+  const bool wide = xmx::fits(queue(input), {{input, 1}, {weight, 2 * N}});
+  const Range range{wide ? gemv::groups_of(N, kXmxRows) : gemv::groups_of(2 * N), wide ? kXmxThreads : kGroupSize};
+  nd_launch(queue(input), range, wide ? Kernel{"xmx/gelu_mul_wide<HalfRow>", 1} : kernel("gemv/gemv_gelu_mul<HalfRow>"),
             input.const_data_ptr(), weight.const_data_ptr(), output.mutable_data_ptr(), N, K);
   return output;
 }

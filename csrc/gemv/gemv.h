@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 
 #include "checks.h"
 #include "runtime.h"
@@ -33,10 +34,10 @@ void check_fp8_block_scaled(const Checks& check, const Matrix& matrix, int64_t K
 // The format that all of these fp8 weights have.
 bool is_e5m2(const Checks& check, Matrices matrices);
 
-// Work-groups that N rows take.
-int64_t groups_of(int64_t N);
+// Work-groups that N rows take, of so many rows each.
+int64_t groups_of(int64_t N, int64_t rows = kSubGroups * OneToken::kRows);
 
-// Runs "gemv/gemv<...>" of the given name; `input` is fp16 or fp32 as the name says.
-void run(const char* kernel_name, const at::Tensor& input, Matrices matrices, int64_t K);
+// Runs a "gemv<kinds>": of the input, fp16 or fp32, of the rows and of the scale, as the kernels name them.
+void run(const std::string& kinds, const at::Tensor& input, Matrices matrices, int64_t K);
 
 }  // namespace esimd_ops::gemv

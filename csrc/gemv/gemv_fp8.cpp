@@ -2,6 +2,7 @@
 #include "device/tile.h"
 #include "gemv/gemv.h"
 #include "ops.h"
+#include "xmx/xmx.h"
 
 namespace esimd_ops {
 namespace {
@@ -36,8 +37,8 @@ at::Tensor row_scaled(const char* op, const at::Tensor& input, Matrices matrices
   const bool e5m2 = gemv::is_e5m2(check, matrices);
   check_apart(check, input, matrices);
 
-  gemv::run(e5m2 ? "gemv/gemv<half, Fp8Row<E5M2Flush>, RowScale<half>>"
-                 : "gemv/gemv<half, Fp8Row<E4M3Flush>, RowScale<half>>",
+  gemv::run(e5m2 ? "half, Fp8Row<E5M2Flush>, RowScale<half>"
+                 : "half, Fp8Row<E4M3Flush>, RowScale<half>",
             input, matrices, K);
   return matrices.begin()->output.second;
 }
@@ -51,7 +52,7 @@ at::Tensor tensor_scaled(const char* op, const at::Tensor& input, Matrices matri
   check_apart(check, input, matrices);
 
   gemv::run(
-      e5m2 ? "gemv/gemv<half, Fp8Row<E5M2Flush>, TensorScale>" : "gemv/gemv<half, Fp8Row<E4M3Flush>, TensorScale>",
+      e5m2 ? "half, Fp8Row<E5M2Flush>, TensorScale" : "half, Fp8Row<E4M3Flush>, TensorScale",
       input, matrices, K);
   return matrices.begin()->output.second;
 }
@@ -123,7 +124,7 @@ at::Tensor gemv_fp8_blockscale_fused2(at::Tensor input, at::Tensor w0, at::Tenso
   gemv::check_fp8_block_scaled(check, second, K);
   check_apart(check, input, {first, second});
 
-  gemv::run("gemv/gemv<half, Fp8BlockRow, Unscaled>", input, {first, second}, K);
+  gemv::run("half, Fp8BlockRow, Unscaled", input, {first, second}, K);
   return o0;
 }
 
@@ -137,10 +138,13 @@ at::Tensor gemv_fp8_blockscale_fp16_fused2(at::Tensor input, at::Tensor w0, at::
   gemv::check_half(check, second, K);
   check_apart(check, input, {first, second});
 
-  const int64_t groups = gemv::groups_of(first.N()) + gemv::groups_of(second.N());
-  nd_launch(queue(input), {groups, kGroupSize}, kernel("gemv/gemv_mixed<Fp8BlockRow, HalfRow>"), input.const_data_ptr(),
-            w0.const_data_ptr(), s0.const_data_ptr(), o0.mutable_data_ptr(), first.N(), w1.const_data_ptr(),
-            /*s1=*/static_cast<const void*>(nullptr), o1.mutable_data_ptr(), second.N(), K);
+  const bool wide = xmx::fits(queue(input), {{input, 1}, {w0, first.N()}, {w1, second.N()}});
+  const int64_t rows = wide ? kXmxRows : kSubGroups * OneToken::kRows;
+  const int64_t groups = gemv::groups_of(first.N(), rows) + gemv::groups_of(second.N(), rows);
+  nd_launch(queue(input), {groups, wide ? kXmxThreads : kGroupSize},
+            wide ? Kernel{"xmx/mixed_wide<Fp8BlockRow, HalfRow>", 1} : kernel("gemv/gemv_mixed<Fp8BlockRow, HalfRow>"),
+            input.const_data_ptr(), w0.const_data_ptr(), s0.const_data_ptr(), o0.mutable_data_ptr(), first.N(),
+            w1.const_data_ptr(), /*s1=*/static_cast<const void*>(nullptr), o1.mutable_data_ptr(), second.N(), K);
   return o0;
 }
 

@@ -35,7 +35,7 @@ at::Tensor resadd_norm(const at::Tensor& hidden_states, const at::Tensor& residu
 
 // Flush is the decoder of every operator with a residual.
 const char* fp8_kernel(bool e5m2) {
-  return e5m2 ? "gemv/gemv<float, Fp8Row<E5M2Flush>, TensorScale>" : "gemv/gemv<float, Fp8Row<E4M3Flush>, TensorScale>";
+  return e5m2 ? "float, Fp8Row<E5M2Flush>, TensorScale" : "float, Fp8Row<E4M3Flush>, TensorScale";
 }
 
 // x, z [HV, V] -> K = HV * V.
@@ -92,7 +92,7 @@ at::Tensor resadd_norm_gemv_int4_pert(at::Tensor hidden_states, at::Tensor resid
 
   const at::Tensor y = resadd_norm(hidden_states, residual, norm_weight,
                                    {residual.mutable_data_ptr(), normed_out.mutable_data_ptr()}, eps, 1.0, K);
-  gemv::run("gemv/gemv<float, Int4Row, Unscaled>", y, {matrix}, K);
+  gemv::run("float, Int4Row, Unscaled", y, {matrix}, K);
   return output;
 }
 
@@ -145,8 +145,8 @@ at::Tensor norm_gemv_fp8_pert(at::Tensor x, at::Tensor z, at::Tensor norm_weight
   gemv::check_fp8_tensor_scaled(check, matrix, K);
   check.apart({matrix.output}, {{"x", x}, {"z", z}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
 
-  gemv::run(gemv::is_e5m2(check, {matrix}) ? "gemv/gemv<float, Fp8Row<E5M2Flush>, TensorScale>"
-                                           : "gemv/gemv<float, Fp8Row<E4M3>, TensorScale>",
+  gemv::run(gemv::is_e5m2(check, {matrix}) ? "float, Fp8Row<E5M2Flush>, TensorScale"
+                                           : "float, Fp8Row<E4M3>, TensorScale",
             gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
   return output;
 }
@@ -159,7 +159,7 @@ at::Tensor norm_gemv_int4_pert(at::Tensor x, at::Tensor z, at::Tensor norm_weigh
   gemv::check_int4_words(check, matrix, K);
   check.apart({matrix.output}, {{"x", x}, {"z", z}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
 
-  gemv::run("gemv/gemv<float, Int4Row, Unscaled>", gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
+  gemv::run("float, Int4Row, Unscaled", gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
   return output;
 }
 
@@ -171,7 +171,7 @@ at::Tensor norm_gemv_fp8_blockscale(at::Tensor x, at::Tensor z, at::Tensor norm_
   gemv::check_fp8_block_scaled(check, matrix, K);
   check.apart({matrix.output}, {{"x", x}, {"z", z}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
 
-  gemv::run("gemv/gemv<float, Fp8BlockRow, Unscaled>", gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
+  gemv::run("float, Fp8BlockRow, Unscaled", gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
   return output;
 }
 
@@ -194,7 +194,7 @@ void norm_gemv_norm_fp16(at::Tensor residual, at::Tensor scale_with_root, at::Te
   nd_launch(queue(residual), {1, kGroupSize}, kernel("gemv/two_norms<half>"), residual.const_data_ptr(),
             scale_with_root.const_data_ptr(), pre_ff_w.const_data_ptr(), moe_input.mutable_data_ptr(),
             y.mutable_data_ptr(), static_cast<float>(eps), K);
-  gemv::run("gemv/gemv<float, HalfRow, Unscaled>", y, {matrix}, K);
+  gemv::run("float, HalfRow, Unscaled", y, {matrix}, K);
 }
 
 }  // namespace esimd_ops

@@ -2,11 +2,13 @@
 #include <ATen/ceil_div.h>
 
 #include <algorithm>
+#include <string>
 
 #include "checks.h"
 #include "device/tile.h"
 #include "ops.h"
 #include "runtime.h"
+#include "xmx/xmx.h"
 
 namespace esimd_ops {
 namespace {
@@ -45,15 +47,26 @@ void check_grouped(const Checks& check, const at::Tensor& input, const at::Tenso
   check("expert_idx", expert_idx).int32().elements(num_experts + 1).starts("rows", input.size(0));
 }
 
-void run(const char* kernel_name, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
+// `kinds`: of the rows and of the scale, as the kernels name them.
+void run(const std::string& kinds, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& scale,
          const at::Tensor& output, const at::Tensor& expert_idx, int64_t N, int64_t K, int64_t num_experts) {
   const int64_t total = input.size(0);
-  // At most: each expert's last tile may hold a single row, and no tile is empty.
-  const int64_t tiles = std::min(total, (total + num_experts * (FewTokens::kTokens - 1)) / FewTokens::kTokens);
-  const int64_t row_blocks = at::ceil_div<int64_t>(N, kSubGroups * FewTokens::kRows);
-  nd_launch(queue(input), {tiles * row_blocks, kGroupSize}, kernel(kernel_name), input.const_data_ptr(),
-            weight.const_data_ptr(), scale.const_data_ptr(), output.mutable_data_ptr(), expert_idx.const_data_ptr(),
-            num_experts, total, N, K, scale.numel() / num_experts, row_blocks);
+  const auto launch = [&](const Kernel& kernel, int64_t tokens, int64_t rows, int64_t group_size) {
+    // At most: each expert's last tile may hold a single row, and no tile is empty.
+    const int64_t tiles = std::min(total, (total + num_experts * (tokens - 1)) / tokens);
+    const int64_t row_blocks = at::ceil_div<int64_t>(N, rows);
+    nd_launch(queue(input), {tiles * row_blocks, group_size}, kernel, input.const_data_ptr(), weight.const_data_ptr(),
+              scale.const_data_ptr(), output.mutable_data_ptr(), expert_idx.const_data_ptr(), num_experts, total, N, K,
+              scale.numel() / num_experts, row_blocks);
+  };
+  if (!xmx::fits(queue(input), {{input, total}, {weight, num_experts * N}})) {
+    launch(kernel("moe/moe_gemm<" + kinds + ", FewTokens>"), FewTokens::kTokens, kSubGroups * FewTokens::kRows,
+           kGroupSize);
+  } else if (total <= num_experts * kXmxTokens) {
+    launch({"xmx/experts_on_xmx<" + kinds + ", 1>", 1}, kXmxTokens, kXmxRows, kXmxThreads);
+  } else {
+    launch({"xmx/experts_on_xmx<" + kinds + ", 4>", 1}, 4 * kXmxTokens, kXmxRows, kXmxThreads);
+  }
 }
 
 }  // namespace
@@ -78,7 +91,7 @@ at::Tensor moe_gemm_fp8(at::Tensor input, at::Tensor weight, at::Tensor scale, a
   check.apart({{"output", output}},
               {{"input", input}, {"weight", weight}, {"scale", scale}, {"expert_idx", expert_idx}});
 
-  run("moe/moe_gemm<Fp8Row<E5M2>, RowScale<float>, FewTokens>", input, weight, scale, output, expert_idx, N, K,
+  run("Fp8Row<E5M2>, RowScale<float>", input, weight, scale, output, expert_idx, N, K,
       num_experts);
   return output;
 }
@@ -92,7 +105,7 @@ at::Tensor moe_gemm_fp8_pert(at::Tensor input, at::Tensor weight, at::Tensor sca
   check.apart({{"output", output}},
               {{"input", input}, {"weight", weight}, {"scale", scale}, {"expert_idx", expert_idx}});
 
-  run("moe/moe_gemm<Fp8Row<E5M2>, TensorScale, FewTokens>", input, weight, scale, output, expert_idx, N, K,
+  run("Fp8Row<E5M2>, TensorScale", input, weight, scale, output, expert_idx, N, K,
       num_experts);
   return output;
 }
@@ -115,7 +128,7 @@ at::Tensor moe_gemm_fp8_blockscale(at::Tensor input, at::Tensor weight, at::Tens
   check.apart({{"output", output}},
               {{"input", input}, {"weight", weight}, {"weight_scale", weight_scale}, {"expert_idx", expert_idx}});
 
-  run("moe/moe_gemm<Fp8BlockRow, Unscaled, FewTokens>", input, weight, weight_scale, output, expert_idx, N, K,
+  run("Fp8BlockRow, Unscaled", input, weight, weight_scale, output, expert_idx, N, K,
       num_experts);
   return output;
 }

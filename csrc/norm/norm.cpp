@@ -12,9 +12,11 @@
 namespace esimd_ops {
 namespace {
 
-Range one_group_per_row(int64_t rows, int64_t K) {
+// A work-group a row. A CPU runs one in one thread: a lone sub-group then has no other to wait for.
+Range groups_of(const at::Tensor& rows) {
+  const int64_t K = rows.size(-1);
   const int64_t lanes = at::ceil_div<int64_t>(K, kSubGroupSize) * kSubGroupSize;
-  return {rows, std::min<int64_t>(lanes, kGroupSize)};
+  return {rows.numel() / K, queue(rows).waits ? kSubGroupSize : std::min<int64_t>(lanes, kGroupSize)};
 }
 
 at::Tensor add_rms_norm(const char* op, const at::Tensor& hidden_states, const at::Tensor& residual,
@@ -27,7 +29,7 @@ at::Tensor add_rms_norm(const char* op, const at::Tensor& hidden_states, const a
   check("hidden_states", hidden_states).apart_from({{"residual", residual}, {"weight", weight}});
   check("residual", residual).apart_from({{"weight", weight}});
 
-  nd_launch(queue(hidden_states), one_group_per_row(hidden_states.numel() / K, K), kernel("norm/add_rms_norm<half>"),
+  nd_launch(queue(hidden_states), groups_of(hidden_states), kernel("norm/add_rms_norm<half>"),
             hidden_states.mutable_data_ptr(), residual.mutable_data_ptr(), weight.const_data_ptr(),
             static_cast<float>(eps), static_cast<float>(scalar), K);
   return hidden_states;
@@ -43,7 +45,7 @@ void norm_add_norm(const Checks& check, const char* h2_name, const at::Tensor& h
   check("out", out).dtype(at::kHalf).shape(h1.sizes()).apart_from({{"h1", h1}, {"w1", w1}, {"w2", w2}});
   check("h1", h1).apart_from({{h2_name, h2_terms}, {"w1", w1}, {"w2", w2}});
 
-  nd_launch(queue(h1), one_group_per_row(h1.numel() / K, K), kernel("norm/norm_add_norm<half>"),
+  nd_launch(queue(h1), groups_of(h1), kernel("norm/norm_add_norm<half>"),
             h2_terms.const_data_ptr(), h1.mutable_data_ptr(), w1.const_data_ptr(), w2.const_data_ptr(),
             out.mutable_data_ptr(), terms, static_cast<float>(eps1), static_cast<float>(eps2), K);
 }
@@ -61,7 +63,7 @@ at::Tensor rms_norm(at::Tensor input, at::Tensor output, at::Tensor weight, doub
       .same_or_apart_from("input", input)
       .apart_from({{"weight", weight}});
 
-  nd_launch(queue(input), one_group_per_row(input.numel() / K, K), kernel("norm/rms_norm<half>"),
+  nd_launch(queue(input), groups_of(input), kernel("norm/rms_norm<half>"),
             input.const_data_ptr(), output.mutable_data_ptr(), weight.const_data_ptr(), static_cast<float>(eps), K);
   return output;
 }
@@ -92,7 +94,7 @@ at::Tensor rms_norm_gated(at::Tensor x, at::Tensor z, at::Tensor weight, at::Ten
       .same_or_apart_from("z", z)
       .apart_from({{"weight", weight}});
 
-  nd_launch(queue(x), one_group_per_row(x.numel() / K, K), kernel("norm/rms_norm_gated<half>"), x.const_data_ptr(),
+  nd_launch(queue(x), groups_of(x), kernel("norm/rms_norm_gated<half>"), x.const_data_ptr(),
             z.const_data_ptr(), weight.const_data_ptr(), output.mutable_data_ptr(), static_cast<float>(eps), K);
   return output;
 }

@@ -1,33 +1,29 @@
-// A runtime as csrc/runtime.h has it, whose device has matrix engines: what the host side launches on them, the emulation
-// of host-build runs. No other kernel is here, so that an operator which takes another one says so.
+// A runtime as csrc/runtime.h has it, whose device has matrix engines: what the host side launches on them, the
+// emulation of host-build runs. Of other kernels only the norms before a product are here, so that an operator which
+// takes another one says so.
 #include "runtime.h"
 
 #include <c10/xpu/XPUStream.h>
 #include <torch/library.h>
 
+#include <cmath>
 #include <functional>
 
-#include "gemm/gemm.cpp"  // with which this is one source, compiled once
+// With which this is one source, compiled once.
+#include "gemm/gemm.cpp"
+#include "gemv/gemv.cpp"
+#include "gemv/gemv_fp8.cpp"
+#include "gemv/norm_gemv.cpp"
+#include "moe/moe.cpp"
+#include "drop_return.h"
+#include "xmx/matvec.h"
 #include "xmx/product.h"
+#include "xmx/xmx.cpp"
 
 namespace esimd_ops {
 namespace {
 
 using Arguments = std::initializer_list<KernelArgument>;
-
-template <typename Row, typename Scale, int kBlocks>
-struct Product {
-  const sycl::half* input;
-  const void* weight;
-  const void* scale;
-  sycl::half* output;
-  int64_t M, N, K, token_blocks;
-
-  void operator()(sycl::nd_item<1> item) const SYCL_ESIMD_KERNEL {
-    xmx::product<Row, Scale, kBlocks>(input, weight, scale, output, M, N, K, token_blocks, item.get_group(0),
-                                      item.get_local_id(0));
-  }
-};
 
 template <typename T>
 T read(const KernelArgument& argument) {
@@ -35,34 +31,83 @@ T read(const KernelArgument& argument) {
   return *static_cast<const T*>(argument.data);
 }
 
-template <typename Kernel>
-void run_kernel(sycl::queue& queue, Range range, Arguments arguments) {
-  TORCH_CHECK(arguments.size() == 8);
-  const auto* a = arguments.begin();
-  const Kernel kernel{read<const sycl::half*>(a[0]), read<const void*>(a[1]), read<const void*>(a[2]),
-                      read<sycl::half*>(a[3]),       read<int64_t>(a[4]),     read<int64_t>(a[5]),
-                      read<int64_t>(a[6]),           read<int64_t>(a[7])};
-  queue.submit([&](sycl::handler& handler) {
-    handler.parallel_for(sycl::nd_range<1>(range.groups * range.group_size, range.group_size), kernel);
-  });
+// A kernel's body takes what the kernel takes, and its group and thread.
+template <auto kBody, typename... All>
+void run_body(sycl::queue& queue, Range range, Arguments arguments, void (*)(All...)) {
+  constexpr size_t kGiven = sizeof...(All) - 2;
+  TORCH_CHECK(arguments.size() == kGiven);
+  [&]<size_t... i>(std::index_sequence<i...>) {
+    const std::tuple values(read<std::tuple_element_t<i, std::tuple<All...>>>(arguments.begin()[i])...);
+    queue.submit([&](sycl::handler& handler) {
+      handler.parallel_for(sycl::nd_range<1>(range.groups * range.group_size, range.group_size),
+                           [values](sycl::nd_item<1> item) SYCL_ESIMD_KERNEL {
+                             kBody(std::get<i>(values)..., item.get_group(0), static_cast<int>(item.get_local_id(0)));
+                           });
+    });
+  }(std::make_index_sequence<kGiven>());
 }
 
-const std::map<std::string, std::function<void(sycl::queue&, Range, Arguments)>> kKernels{
-#define BOTH(ROW, SCALE)                                                             \
-  {"xmx/on_xmx<" #ROW ", " #SCALE ", 1>", run_kernel<Product<xmx::ROW, xmx::SCALE, 1>>}, \
-  {"xmx/on_xmx<" #ROW ", " #SCALE ", 4>", run_kernel<Product<xmx::ROW, xmx::SCALE, 4>>},
-    BOTH(HalfRow, Unscaled) BOTH(Int4RoundedRow, Unscaled) BOTH(Fp8BlockRow, Unscaled)
-#undef BOTH
-#define BOTH(FORMAT)                                                                                                \
-  {"xmx/on_xmx<Fp8Row<" #FORMAT ">, TensorScale, 1>", run_kernel<Product<xmx::Fp8Row<xmx::FORMAT>, xmx::TensorScale, 1>>}, \
-  {"xmx/on_xmx<Fp8Row<" #FORMAT ">, TensorScale, 4>", run_kernel<Product<xmx::Fp8Row<xmx::FORMAT>, xmx::TensorScale, 4>>},
-    BOTH(E4M3) BOTH(E5M2Flush)};
+template <auto kBody>
+void run_kernel(sycl::queue& queue, Range range, Arguments arguments) {
+  run_body<kBody>(queue, range, arguments, kBody);
+}
 
-// The product of esimd_gemv_fp16 with several tokens.
-at::Tensor halves(at::Tensor input, at::Tensor weight, at::Tensor output) {
-  gemm::run({"InOrder", "HalfRow", "Unscaled"}, input, weight, weight, output,
-            {input.size(0), weight.size(0), input.size(1)});
-  return output;
+}  // namespace
+
+namespace xmx {
+
+const std::map<std::string, std::function<void(sycl::queue&, Range, Arguments)>> kKernels{
+#include "kernels.inc"
+};
+
+}  // namespace xmx
+
+namespace {
+
+using sycl::half;
+
+// y = a * inverse root of the mean of squares, for each row of `width`.
+template <typename Element, typename Each>
+void normed(int64_t rows, int64_t width, float eps, Element element, Each each) {
+  for (int64_t row = 0; row < rows; ++row) {
+    double sum = 0;
+    for (int64_t k = 0; k < width; ++k) sum += double(element(row * width + k)) * element(row * width + k);
+    const float inverse = 1 / std::sqrt(sum / width + eps);
+    for (int64_t k = 0; k < width; ++k) each(row * width + k, k, element(row * width + k) * inverse);
+  }
+}
+
+// The kernels of gemv.sycl that norm what a product reads.
+bool norm(const std::string& name, Range range, const KernelArgument* a) {
+  const auto halves = [&](int i) { return read<const half*>(a[i]); };
+  const auto written = [&](int i) { return const_cast<half*>(halves(i)); };
+  if (name == "gemv/resadd_norm<half>") {
+    float* y = read<float*>(a[5]);
+    const float scalar = read<float>(a[7]);
+    const int64_t K = read<int64_t>(a[8]);
+    for (int64_t k = 0; k < K; ++k) y[k] = (float(halves(0)[k]) + float(halves(1)[k])) * scalar;
+    for (int64_t k = 0; k < K && written(3); ++k) written(3)[k] = half(y[k]);
+    const std::vector<float> sums(y, y + K);
+    normed(1, K, read<float>(a[6]), [&](int64_t i) { return sums[i]; }, [&](int64_t i, int64_t k, float x) {
+      y[i] = x * float(halves(2)[k]);
+      if (written(4)) written(4)[i] = half(y[i]);
+    });
+  } else if (name == "gemv/gated_norm<half>") {
+    normed(range.groups, read<int64_t>(a[5]), read<float>(a[4]), [&](int64_t i) { return float(halves(0)[i]); },
+           [&](int64_t i, int64_t k, float x) {
+             const float z = float(halves(1)[i]);
+             read<float*>(a[3])[i] = x * float(halves(2)[k]) * (z / (1.0f + std::exp(-z)));
+           });
+  } else if (name == "gemv/two_norms<half>") {
+    normed(1, read<int64_t>(a[6]), read<float>(a[5]), [&](int64_t i) { return float(halves(0)[i]); },
+           [&](int64_t i, int64_t, float x) {
+             written(3)[i] = half(x * float(halves(2)[i]));
+             read<float*>(a[4])[i] = x * float(halves(1)[i]);
+           });
+  } else {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -76,9 +121,9 @@ at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarTy
 }
 
 void launch(Queue queue, Range range, const Kernel& kernel, Arguments arguments) {
-  if (range.groups == 0) return;
-  const auto found = kKernels.find(kernel.name);
-  TORCH_CHECK(found != kKernels.end(), "not on the matrix engines: ", kernel.name);
+  if (range.groups == 0 || norm(kernel.name, range, arguments.begin())) return;
+  const auto found = xmx::kKernels.find(kernel.name);
+  TORCH_CHECK(found != xmx::kKernels.end(), "not on the matrix engines: ", kernel.name);
   TORCH_CHECK(kernel.lanes == 1);
   found->second(*static_cast<sycl::queue*>(queue.sycl_queue), range, arguments);
 }
@@ -86,17 +131,9 @@ void launch(Queue queue, Range range, const Kernel& kernel, Arguments arguments)
 }  // namespace esimd_ops
 
 TORCH_LIBRARY(esimd_xmx, m) {
-  m.def("esimd_gemv_fp16(Tensor input, Tensor weight, Tensor(a!) output) -> Tensor(a!)");
-  m.def("esimd_gemm_int4_pgrp(Tensor input, Tensor weight, Tensor weight_scale, Tensor(a!) output) -> Tensor(a!)");
-  m.def("esimd_gemm_fp8_pert(Tensor input, Tensor weight, Tensor weight_scale, Tensor(a!) output) -> Tensor(a!)");
-  m.def(
-      "esimd_gemm_fp8_blockscale(Tensor input, Tensor weight, Tensor weight_scale, Tensor(a!) output, int block_n, "
-      "int block_k) -> Tensor(a!)");
+#include "definitions.inc"
 }
 
 TORCH_LIBRARY_IMPL(esimd_xmx, XPU, m) {
-  m.impl("esimd_gemv_fp16", esimd_ops::halves);
-  m.impl("esimd_gemm_int4_pgrp", esimd_ops::gemm_int4_pgrp);
-  m.impl("esimd_gemm_fp8_pert", esimd_ops::gemm_fp8_pert);
-  m.impl("esimd_gemm_fp8_blockscale", esimd_ops::gemm_fp8_blockscale);
+#include "implementations.inc"
 }

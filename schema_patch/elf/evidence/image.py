@@ -17,6 +17,7 @@ from .instructions import END, PLAIN, Line, Step, decode
 from .machine import IMAGE, IMPORTS, KERNEL, KERNEL_AT, Value
 
 WORD = struct.Struct("<Q")
+WEAK = 2  # STB_WEAK
 ABSOLUTE = 1  # R_X86_64_64
 IRELATIVE = 37  # R_X86_64_IRELATIVE: what a function gives that the loader calls
 RELR, RELRSZ = 36, 35
@@ -43,6 +44,8 @@ class Image:
         self._read: dict[int, tuple[str, int]] = {}
         self._words: dict[int, Value] = {}
         self._fixed = sorted(layout.fixed)
+        self._weak: set[str] = set()  # functions of others that may be missing
+        self._odd: set[int] = set()  # words of which the loader makes something else than an address
         self._variables: set[int] = set()  # that hold addresses at first, unlike the loader's own slots
 
     def constant(self, address: int) -> Value:
@@ -59,18 +62,29 @@ class Image:
         fixed = any(start <= address < end for start, end in self._fixed)
         if symbol is not None:
             word = self._resolved(*symbol)
-            return word if fixed or address not in self._variables or word < IMAGE else None
-        if not fixed:
+            told = fixed or address not in self._variables or word < IMAGE
+            return word if told and self.name(word) not in self._weak else None
+        if not fixed or address in self._odd:
             return None
-        starts, addends = self._relative
-        index = bisect_left(starts, address)
-        if index < len(starts) and starts[index] == address:
-            return IMAGE + addends[index]
+        own = self._own(address)
+        if own:
+            return own
         raw = self.layout.constant(self.data, address, 8)
         if len(raw) < 8:  # the last bytes of a segment, or zeros that the file does not hold
             raw = b"".join(self.layout.constant(self.data, address + n, 1) or b"\0" for n in range(8))
         number = int(WORD.unpack(raw)[0])
         return traced.traced(number, range(address, address + 8)) if self.traces else number
+
+    def _own(self, address: int) -> int:
+        """The address that the loader puts there of the library itself; 0 for none."""
+        starts, addends = self._relative
+        index = bisect_left(starts, address)
+        return IMAGE + addends[index] if index < len(starts) and starts[index] == address else 0
+
+    def first(self, address: int) -> int:
+        """The word at an address before any code runs, as far as it is an address; also of what may be missing."""
+        place = address - IMAGE
+        return self._resolved(*self._symbols[place]) if place in self._symbols else self._own(place)
 
     def _resolved(self, index: int, addend: int) -> int:
         value = self._symbol(index)[1]
@@ -94,10 +108,12 @@ class Image:
         raw = self.layout.constant(self.data, self.dyn.tags.get(dynamic.SYMTAB, 0) + 24 * index, 24)
         if len(raw) != 24:
             return "", 0
-        at, _, _, section, value, _ = dynamic.SYMBOL.unpack(raw)
+        at, info, _, section, value, _ = dynamic.SYMBOL.unpack(raw)
         start, end = self.dyn.names
         stop = self.data.find(b"\0", start + at, min(end, start + at + LONGEST_NAME))
         name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
+        if section == dynamic.UNDEFINED and info >> 4 == WEAK:
+            self._weak.add(name)
         return name, 0 if section == dynamic.UNDEFINED else value
 
     def _relocations(self) -> Iterator[tuple[int, ...]]:
@@ -119,6 +135,8 @@ class Image:
                 symbols[place] = (info >> 32, addend)
                 if kind == ABSOLUTE:
                     self._variables.add(place)
+            if place % 8 or kind not in (dynamic.RELATIVE, dynamic.GLOB_DAT, dynamic.JUMP_SLOT, ABSOLUTE):
+                self._odd |= {place & ~7, place + 7 & ~7}
         return symbols, sorted([*relative, *self._packed()]), asked
 
     @property

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from functools import cached_property
 
 from schema_patch.elf import dynamic
@@ -23,6 +24,8 @@ IRELATIVE = 37  # R_X86_64_IRELATIVE: what a function gives that the loader call
 RELR, RELRSZ = 36, 35
 INIT, INIT_ARRAY, INIT_ARRAYSZ = 12, 25, 27
 VERSYM = 0x6FFFFFF0
+REGISTRATIONS = ("aoti_torch_library_", "torch_library_", "_ZN5torch7Library", "_ZNR5torch7Library")
+INLINE = re.compile(r"_Z(T[VIST])?N?K?(St|2at|3c10|5torch|6caffe2|9__gnu_cxx|8pybind11|3fmt)|_ZT[IS]")  # of headers
 OF_C = ("GLIBC", "GCC_", "CXXABI_")  # how versions of C's and C++'s own libraries begin
 LONGEST_NAME = 1 << 14
 # What runs beside the code that is followed, or in its midst: it may write wherever it can come to, at any time.
@@ -209,6 +212,17 @@ class Image:
     def _exported(self) -> list[tuple[str, int]]:
         found = dynamic.symbols(self.data, self.layout, self.dyn, self.where)
         return [(symbol.name, symbol.value) for symbol in found if symbol.value]
+
+    def relied(self, entered: Collection[int]) -> set[str]:
+        """The names by which what was followed is found: functions that were entered, data, torch's registration."""
+        found = set()
+        for place, (index, addend) in self._symbols.items():
+            name, value = self._symbol(index)
+            data = self.was_read(place) and not any(part.holds(value) for part in self.layout.code)
+            registers = not value and name.startswith(REGISTRATIONS)
+            if registers or (value and (data or IMAGE + value + addend in entered) and not INLINE.match(name)):
+                found.add(name)
+        return found
 
     def slots(self, names: tuple[str, ...]) -> list[int]:
         """Where the addresses of functions of others are kept whose names begin so."""

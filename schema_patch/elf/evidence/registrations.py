@@ -8,7 +8,7 @@ reached so is a registration of unknown text; none is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from schema_patch.elf import calls
@@ -45,7 +45,8 @@ class Registration:
     """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as is known.
 
     `space`: the namespace, None where it is not known. `site`: the address behind the call; `entry`: of the function
-    around it. `why`: what stood in the way. `places`: the address of each byte of the text, if asked for.
+    around it. `why`: what stood in the way. `places`: the address of each byte of the text, if asked for. `relies`: the
+    names by which the library finds what was followed, so that another library may stand in for it.
     """
 
     text: str | None
@@ -55,6 +56,7 @@ class Registration:
     entry: int
     why: str = ""
     places: tuple[int, ...] = ()
+    relies: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -315,7 +317,9 @@ def _searched(image: Image) -> tuple[_Search, list[Registration]]:
     (opens, defines), search.loading = search.sites(OPENS, DEFINES)
     search.follow(opens)
     search.follow(defines, search.loading)
-    return search, _registrations(search, defines)
+    found = _registrations(search, defines)
+    relies = frozenset(image.relied(search.entered) - {""})
+    return search, [replace(row, relies=relies) for row in found]
 
 
 def _registrations(search: _Search, defines: set[int]) -> list[Registration]:

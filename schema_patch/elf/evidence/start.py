@@ -78,7 +78,7 @@ class Start:
         found = self._behind[to]
         parts = self.image.layout.code if IMAGE <= found < HEAP else ()
         at = found - IMAGE
-        inside = any(part.address <= at < part.address + part.end - part.start for part in parts)
+        inside = any(part.holds(at) for part in parts)
         return self.program.name(found), at if inside else 0
 
 

@@ -115,7 +115,7 @@ class Image:
         start, end = self.dyn.names
         stop = self.data.find(b"\0", start + at, min(end, start + at + LONGEST_NAME))
         name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
-        if section == dynamic.UNDEFINED and info >> 4 == WEAK:
+        if section == dynamic.UNDEFINED and info >> 4 == WEAK and not self._version(index).startswith(OF_C):
             self._weak.add(name)
         return name, 0 if section == dynamic.UNDEFINED else value
 
@@ -180,11 +180,14 @@ class Image:
 
     def is_of_c(self, name: str) -> bool:
         """Whether a function of others is asked for in a version of C's or C++'s own libraries."""
-        table = self.dyn.tags.get(VERSYM, 0)
         indices = {index for index, _ in self._symbols.values() if self.named(index) == name}
-        raw = [self.layout.constant(self.data, table + 2 * index, 2) for index in indices if table]
-        numbers = [int.from_bytes(version, "little") & 0x7FFF for version in raw]
-        return bool(raw) and all(self.dyn.numbered.get(number, "").startswith(OF_C) for number in numbers)
+        return bool(indices) and all(self._version(index).startswith(OF_C) for index in indices)
+
+    def _version(self, index: int) -> str:
+        """The version in which a dynamic symbol is asked for; empty where none is."""
+        table = self.dyn.tags.get(VERSYM, 0)
+        raw = self.layout.constant(self.data, table + 2 * index, 2) if table else b""
+        return self.dyn.numbered.get(int.from_bytes(raw, "little") & 0x7FFF, "")
 
     def started(self) -> set[int]:
         """The functions that the loader calls, before anybody has the library, and those that Python calls first."""

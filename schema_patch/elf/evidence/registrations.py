@@ -29,11 +29,11 @@ from .traced import NOWHERE
 from .users import Users
 
 LEVELS = 12  # of callers
-# Instructions followed, a decoded one counted as 20: some minutes, and a second or two for a small library. Published
-# ones take at most 6 for a byte of code; libtorch_cpu.so has more than WORK.
+# Instructions followed, a decoded one counted as 20: some minutes, and some seconds for a small library. Published
+# ones take at most 9 for a byte of code; libtorch_cpu.so has more than WORK.
 WORK, DECODED = 100_000_000, 20
-LEAST, BYTE = 1_000_000, 64
-POINTERS = 200_000  # instructions of what the loader runs, followed for the sake of calls through pointers
+LEAST, BYTE = 10_000_000, 64
+POINTERS = 500_000  # of what the loader runs, for the sake of calls through pointers
 TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
 DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
@@ -174,9 +174,9 @@ class _Search:
         ):  # pointers may lead there too, and the code tells what a call is given
             for entry in sorted({*asked.values()} - self.results.keys()):
                 self.run(entry)
-            end = self.steps + POINTERS
+            end = self.left - POINTERS
             for entry in sorted(self.image.started() - self.results.keys()):
-                self.run(entry, most=end - self.steps)
+                self.run(entry, most=self.left - end)
         for site in sorted({*asked, *(site - IMAGE for result in self.results.values() for site in result.effects)}):
             why = max(self._effects(site) or {effects.UNTOLD})
             if why:

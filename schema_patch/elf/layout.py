@@ -47,6 +47,9 @@ class Part:
     address: int
     kind: int = 0
 
+    def holds(self, address: int) -> bool:
+        return self.address <= address < self.address + self.end - self.start
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -79,7 +79,8 @@ class ElfFacts:
     """What one library says of itself. `runpath` is empty where it has none; `stripped`: it has no symbol table.
 
     `abi`: what of torch and C++ it was built against. `symbols`: what it exports, if asked for. `differences`: what a
-    second reader sees otherwise, if asked; `read_once`: it was asked, and the file is too large for it.
+    second reader sees otherwise, if asked; `read_once`: it was asked, and the file is too large for it. `relies`: names
+    by which it finds what its registrations are made with; `exports`: names that it gives to others.
     """
 
     path: str
@@ -98,6 +99,8 @@ class ElfFacts:
     symbols: tuple[Symbol, ...] = ()
     differences: tuple[str, ...] = ()
     read_once: bool = False
+    relies: frozenset[str] = frozenset()
+    exports: frozenset[str] = frozenset()
 
     @property
     def registers(self) -> bool:
@@ -147,12 +150,13 @@ def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: boo
     where = facts.path
     if not layout.sections and data.find(PACKED, 0, 4096) >= 0:
         raise ToolError("expected a library, found one packed by UPX: its code cannot be read; unpack it", where)
-    symbols = tuple(dynamic.symbols(data, layout, dyn, where)) if deep else ()
+    symbols = [symbol for symbol in dynamic.symbols(data, layout, dyn, where) if symbol.value]
     return replace(
         _registered(data, layout, dyn, facts, follow),
         device=devices.read(data, layout, dyn, where, hashes=deep),
         abi=tuple(_abi(data, dyn)),
-        symbols=tuple(symbol for symbol in symbols if symbol.value),
+        symbols=tuple(symbols) if deep else (),
+        exports=frozenset(symbol.name for symbol in symbols),
     )
 
 
@@ -166,6 +170,7 @@ def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, foll
 
     rows = (follow or registrations.read)(data, layout, dyn, facts.path)
     functions = names.of(data, layout, {row.entry for row in rows})
+    relies = frozenset(name for row in rows for name in row.relies)
     schemas: dict[FoundSchema, None] = {}
     named: dict[Named, None] = {}
     unread: dict[Unread, None] = {}
@@ -179,7 +184,7 @@ def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, foll
         else:
             damaged = row.text is not None
             unread[Unread(title, space, row.text or row.known, row.why, damaged)] = None
-    return replace(facts, schemas=tuple(schemas), named=tuple(named), unread=tuple(unread))
+    return replace(facts, schemas=tuple(schemas), named=tuple(named), unread=tuple(unread), relies=relies)
 
 
 def titled(row: Registration, functions: Mapping[int, str]) -> tuple[str, str]:

@@ -12,11 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from schema_patch.elf.reader import ElfFacts
 from schema_patch.elf.sycl import sycl_major
 from schema_patch.installed.placed import Placed
-from schema_patch.model import Finding, Location, Severity
+from schema_patch.model import Finding, Location, Severity, ToolError
 
 CALL = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<op>\w+)")
+# Of torch, of compilers and systems: what these have in common with a library of operators is meant to be theirs.
+RUNTIME = re.compile(r"(lib(torch|c10|stdc\+\+|gcc_s|sycl|shm|c|m|dl|rt|pthread)|ld-linux)\b")
 DEFINED = re.compile(r"""(?:["'](?:\w+::)|define\(\s*f?["']|op_name\s*=\s*["'])(?P<op>\w+)""")
 
 
@@ -115,3 +118,38 @@ def _wrappers(libraries: Sequence[Placed], scripts: Mapping[str, Callable[[], by
                     where = Location(path, line, match.start() - text.rfind("\n", 0, match.start()))
                     message = f"calls torch.ops.{space}.{op}, which no library of {owner or 'its folder'} defines"
                     yield Finding("SP209", where, op, message, Severity.WARNING)
+
+
+def replaced(libraries: Sequence[ElfFacts]) -> Iterator[ToolError]:
+    """Libraries whose registrations go through names that another one has too: who is loaded first is asked for them.
+
+    Of libraries with one file name Python loads one.
+    """
+    for facts in libraries:
+        for other in libraries if facts.relies else ():
+            title = os.path.basename(other.path)
+            both = facts.relies & other.exports
+            if both and title != os.path.basename(facts.path) and not RUNTIME.match(title):
+                more = f" and {len(both) - 1} more names" if len(both) > 1 else ""
+                why = f"{other.path} has {min(both)}{more} too, and may stand in for it"
+                yield ToolError(f"could not verify its operators: {why}; ask torch: verify-schemas --load", facts.path)
+                break
+
+
+def unread(libraries: Sequence[ElfFacts], read: Callable[[str], ElfFacts]) -> Iterator[ToolError]:
+    """Libraries that others need and bring with them, which register operators too and were not read."""
+    known = {os.path.realpath(facts.path) for facts in libraries}
+    for facts in libraries:
+        for folder in filter(None, facts.runpath.split(":")) if facts.registers else ():
+            where = re.sub(r"\$(ORIGIN\b|\{ORIGIN\})", lambda _: os.path.dirname(os.path.abspath(facts.path)), folder)  # noqa: B023
+            for name in facts.needed:
+                path = os.path.realpath(os.path.join(where, name))
+                if path in known or RUNTIME.match(name) or not os.path.isfile(path):
+                    continue
+                known.add(path)
+                try:
+                    registers = read(path).registers
+                except ToolError:
+                    registers = True
+                if registers:
+                    yield ToolError(f"it needs {path}, which registers operators too: name it as well", facts.path)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from schema_patch.elf import targets
+from schema_patch.elf import reader, targets
 from schema_patch.elf.sycl import sycl_major
 from schema_patch.installed import runtime
 from schema_patch.installed.placed import Placed
@@ -17,7 +17,7 @@ from schema_patch.model import Report, ToolError
 from schema_patch.schemas import table as tables
 from schema_patch.schemas.table import Table
 
-from . import judge
+from . import environment, judge
 from . import load as loading
 from .gather import Expect, Gathered, Progress, gather
 
@@ -57,6 +57,9 @@ def survey_and_facts(
         ]
     if load:
         _loaded(found, progress)
+    else:
+        found.errors += environment.replaced([placed.facts for placed in found.libraries])
+    found.errors += environment.unread([placed.facts for placed in found.libraries], reader.read)
     major, who = (sycl, "") if sycl else runtime.expected(placed.facts for placed in found.libraries)
     report = judge.check(
         found.judged,

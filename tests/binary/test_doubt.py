@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import pairs
 import pytest
 import stable
 import torch
@@ -36,6 +37,23 @@ def test_what_may_be_otherwise_when_it_runs_is_never_called_right(
         assert ways.judged(path, texts) in ("found", "told"), name
 
 
+def test_what_another_library_of_the_tree_makes_of_it_is_never_called_right(tmp_path: Path) -> None:
+    names = (
+        "registered by what is needed",
+        "a function of the first stands in for a weak one",
+        "the first stands in for torch",
+    )
+    right = pairs.first("", RIGHT), pairs.second(NORM.replace("rms_norm(", "rms_norm.other("))
+    there = [
+        pairs.built(tmp_path / str(n), pair, "g++ -O2") for n, pair in enumerate([*map(pairs.PAIRS.get, names), right])
+    ]
+    texts = stable.registered([paths[0] for paths in there])
+    for name, paths, registered in zip(names, there, texts, strict=False):
+        for asked in (paths[0].parent, paths[0]):
+            assert ways.judged(asked, registered) in ("found", "told"), name
+    assert ways.judged(there[-1][0].parent, texts[-1]) == "right"
+
+
 @pytest.mark.parametrize("versioned", [False, True])
 def test_a_text_that_another_library_is_given(
     versioned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -49,7 +67,7 @@ def test_a_text_that_another_library_is_given(
         library = stable.build(
             tmp_path / f"{name}.so",
             stable.source([NORM, f"(others_define({told}), {NORM})"] if name == "given" else [f"(others_define({told}), {told})"], more),
-            "g++", "-O2", "-Wl,--no-as-needed", str(other), f"-Wl,-rpath,{tmp_path}",
+            "g++", "-O2", "-Wl,--no-as-needed", str(other),
         )  # fmt: skip
         assert b"OTHER_1.0" in library.read_bytes() or not versioned
         assert main.main_verify([str(library)]) == code, name

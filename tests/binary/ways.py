@@ -54,6 +54,57 @@ def spoiling(there: str) -> str:
     return f"for (char* p = {there}; *p; ++p) if (*p == '!') *p = ' ';"
 
 
+# What makes an address another number, and that an address again: with what stands before.
+ADDRESSES = {
+    "multiplied and divided back": ("", "u = u * k / k;"),
+    "turned by a key": ("", "u ^= k * 0x9e3779b97f4a7c15; u ^= k * 0x9e3779b97f4a7c15;"),
+    "shifted": ("", "u = u << k << 2 >> 2 >> k;"),
+    "rotated": ("", "u = u << k | u >> (64 - k); u = u >> k | u << (64 - k);"),
+    "as a fraction": ("", "double d = (double)u; u = (uint64_t)d;"),
+    "by halves": ("", "volatile uint32_t low = u, high = u >> 32; u = (uint64_t)high << 32 | low;"),
+    "with its sign turned": ("", "u = k - u; u = k - u;"),
+    "with its bits turned": ("", "u = ~u; u += k; u -= k; u = ~u;"),
+    "in 128 bits": ("", "unsigned __int128 w = (unsigned __int128)u * k; u = (uint64_t)(w / k);"),
+    "with its bytes turned": ("", "volatile uint64_t w = __builtin_bswap64(u); u = __builtin_bswap64(w);"),
+    "as digits": (
+        "#include <cstdlib>",
+        'char t[32]; snprintf(t, 32, "%llu", (unsigned long long)u); u = strtoull(t, nullptr, 10);',
+    ),
+    "by bytes": (
+        "",
+        "volatile unsigned char w[9]; for (int n = 0; n < 8; ++n) w[n + 1] = (u >> 8 * n) ^ k; u = 0; for (int n = 0; n < 8; ++n) u |= (uint64_t)(w[n + 1] ^ k) << 8 * n;",
+    ),
+    "by quotient and remainder": ("", "uint64_t q = u / (k * 333), r = u % (k * 333); u = q * (k * 333) + r;"),
+    "added to another": ("", "volatile uint64_t w = u + (uint64_t)&k; u = w - (uint64_t)&k;"),
+    "from far away": ("", "volatile uint64_t far = 0x123456789abc; u += far; u -= far;"),
+    "of the page": ("", "volatile uint64_t page = u & ~4095ul, rest = u & 4095; u = page | rest;"),
+}
+
+
+def taken_apart(how: str) -> str:
+    return (
+        f"char b[300]; strcpy(b, {RIGHT}); volatile uint64_t k = 3; uint64_t u = (uint64_t)b; {how} "
+        f"char* to = (char*)u + {MARK}; to[0] = to[1] = to[2] = to[3] = 32;"
+    )
+
+
+DOORS = {
+    "a number of a call": "syscall(10, page, 8192ul, 7ul);",
+    "a name": '((int (*)(void*, size_t, int))dlsym(RTLD_DEFAULT, "mprotect"))(page, 8192, 7);',
+    "pages put over": "char keep[8192]; memcpy(keep, page, 8192); mmap(page, 8192, 3, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0); memcpy(page, keep, 8192);",
+}  # fmt: skip
+
+
+def deep(door: str) -> str:
+    """A door that stands five calls deep in what the loader runs."""
+    first = f"__attribute__((noinline)) static void deep0(char* p) {{ void* page = (void*)((uintptr_t)p & ~4095ul); {DOORS[door]} strcpy(p, wrong); }}\n"
+    more = (
+        f'__attribute__((noinline)) static void deep{n}(char* p) {{ deep{n - 1}(p); asm volatile(""); }}\n'
+        for n in range(1, 6)
+    )
+    return f'{UNLOCK}{NAMES} }}\n{first}{"".join(more)}{EARLY} char* p = (char*)right; asm volatile("" : "+r"(p)); deep5(p); }}'
+
+
 WAYS = {
     "a pointer that code changes": (f"{NAMES} const char* pick = right; }}\n{EARLY} pick = wrong; }}", "", "pick"),
     "a row that code changes": (f"{NAMES} const char* rows[2] = {{right, right}}; }}\n{EARLY} rows[1] = wrong; }}", "", "rows[1]"),
@@ -170,6 +221,18 @@ WAYS = {
         + f'{EARLY} char* p = (char*)right; asm volatile("" : "+r"(p)); deep9(p); }}',
         "", "right",
     ),
+    **{f"an address {name}": (more, taken_apart(how), "b") for name, (more, how) in ADDRESSES.items()},
+    **{f"{name}, five calls deep": (deep(name), "", "right") for name in DOORS},
+    "what makes constants writable, through a pointer": (
+        f"{UNLOCK}{NAMES} }}\nstatic void unlock(char* p) {{ mprotect((void*)((uintptr_t)p & ~4095ul), 8192, 7); strcpy(p, wrong); }}\n"
+        f'static void (*volatile by)(char*) = unlock;\n{EARLY} char* p = (char*)right; asm volatile("" : "+r"(p)); by(p); }}',
+        "", "right",
+    ),
+    "where an address is": ("#include <cstdlib>", "char* b = (char*)malloc(9);", f'(uintptr_t)b >> 44 != 6 ? {WRONG} : {RIGHT}'),
+    "where the stack is": ("", "char b[9]; asm volatile(\"\" :: \"r\"(b));", f'(uintptr_t)b >> 40 != 0x70 ? {WRONG} : {RIGHT}'),
+    "the middle of a text": (f'extern "C" {{ extern const char all[]; const char all[] = "zz" {WRONG}; const char* const row = all + 2; extern const char* const row; }}', "", "row"),
+    "a text behind a packed pointer": (f"struct __attribute__((packed)) P {{ char c; const char* text; }}; static const P p[] = {{{{1, {RIGHT}}}, {{2, {WRONG}}}}}; static volatile int one = 1;", "", "p[one].text"),
+    "a function that a weak one stands for": ('extern "C" { __attribute__((weak)) const char* others_text(); }', "", f"others_text ? {RIGHT} : {WRONG}"),
 }  # fmt: skip
 # A compiler and its options.
 BUILDS = (

@@ -14,6 +14,7 @@ import argparse
 import itertools
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -170,7 +171,11 @@ def held(built: Built, truth: list[str]) -> Outcome:
     }
     named = {f"{row.namespace}::{row.name}" for row in facts.named}
     inferred = {text for text in real if text.partition("(")[0] in named}
-    faults = [f"registered by nobody: {text}" for text in sorted(found - real.keys()) if "::never_" not in text]
+    bare = {text.partition("::")[2]: text for text in real}  # of a text whose namespace is not known
+    found = {bare.get(text, text) for text in found}
+    faults = [
+        f"registered by nobody: {text}" for text in sorted(found - real.keys()) if not re.match(r"(\w+::)?never_", text)
+    ]
     unread = real.keys() - found - inferred
     told = len(facts.unread)
     if unread and not told:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from functools import cached_property
 
 from schema_patch.elf import dynamic
@@ -17,11 +18,14 @@ from .instructions import END, PLAIN, Line, Step, decode
 from .machine import IMAGE, IMPORTS, KERNEL, KERNEL_AT, Value
 
 WORD = struct.Struct("<Q")
+WEAK = 2  # STB_WEAK
 ABSOLUTE = 1  # R_X86_64_64
 IRELATIVE = 37  # R_X86_64_IRELATIVE: what a function gives that the loader calls
 RELR, RELRSZ = 36, 35
 INIT, INIT_ARRAY, INIT_ARRAYSZ = 12, 25, 27
 VERSYM = 0x6FFFFFF0
+REGISTRATIONS = ("aoti_torch_library_", "torch_library_", "_ZN5torch7Library", "_ZNR5torch7Library")
+INLINE = re.compile(r"_Z(T[VIST])?N?K?(St|2at|3c10|5torch|6caffe2|9__gnu_cxx|8pybind11|3fmt)|_ZT[IS]")  # of headers
 OF_C = ("GLIBC", "GCC_", "CXXABI_")  # how versions of C's and C++'s own libraries begin
 LONGEST_NAME = 1 << 14
 # What runs beside the code that is followed, or in its midst: it may write wherever it can come to, at any time.
@@ -43,6 +47,8 @@ class Image:
         self._read: dict[int, tuple[str, int]] = {}
         self._words: dict[int, Value] = {}
         self._fixed = sorted(layout.fixed)
+        self._weak: set[str] = set()  # functions of others that may be missing
+        self._odd: set[int] = set()  # words of which the loader makes something else than an address
         self._variables: set[int] = set()  # that hold addresses at first, unlike the loader's own slots
 
     def constant(self, address: int) -> Value:
@@ -59,18 +65,29 @@ class Image:
         fixed = any(start <= address < end for start, end in self._fixed)
         if symbol is not None:
             word = self._resolved(*symbol)
-            return word if fixed or address not in self._variables or word < IMAGE else None
-        if not fixed:
+            told = fixed or address not in self._variables or word < IMAGE
+            return word if told and self.name(word) not in self._weak else None
+        if not fixed or address in self._odd:
             return None
-        starts, addends = self._relative
-        index = bisect_left(starts, address)
-        if index < len(starts) and starts[index] == address:
-            return IMAGE + addends[index]
+        own = self._own(address)
+        if own:
+            return own
         raw = self.layout.constant(self.data, address, 8)
         if len(raw) < 8:  # the last bytes of a segment, or zeros that the file does not hold
             raw = b"".join(self.layout.constant(self.data, address + n, 1) or b"\0" for n in range(8))
         number = int(WORD.unpack(raw)[0])
         return traced.traced(number, range(address, address + 8)) if self.traces else number
+
+    def _own(self, address: int) -> int:
+        """The address that the loader puts there of the library itself; 0 for none."""
+        starts, addends = self._relative
+        index = bisect_left(starts, address)
+        return IMAGE + addends[index] if index < len(starts) and starts[index] == address else 0
+
+    def first(self, address: int) -> int:
+        """The word at an address before any code runs, as far as it is an address; also of what may be missing."""
+        place = address - IMAGE
+        return self._resolved(*self._symbols[place]) if place in self._symbols else self._own(place)
 
     def _resolved(self, index: int, addend: int) -> int:
         value = self._symbol(index)[1]
@@ -94,10 +111,12 @@ class Image:
         raw = self.layout.constant(self.data, self.dyn.tags.get(dynamic.SYMTAB, 0) + 24 * index, 24)
         if len(raw) != 24:
             return "", 0
-        at, _, _, section, value, _ = dynamic.SYMBOL.unpack(raw)
+        at, info, _, section, value, _ = dynamic.SYMBOL.unpack(raw)
         start, end = self.dyn.names
         stop = self.data.find(b"\0", start + at, min(end, start + at + LONGEST_NAME))
         name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
+        if section == dynamic.UNDEFINED and info >> 4 == WEAK and not self._version(index).startswith(OF_C):
+            self._weak.add(name)
         return name, 0 if section == dynamic.UNDEFINED else value
 
     def _relocations(self) -> Iterator[tuple[int, ...]]:
@@ -119,6 +138,8 @@ class Image:
                 symbols[place] = (info >> 32, addend)
                 if kind == ABSOLUTE:
                     self._variables.add(place)
+            if place % 8 or kind not in (dynamic.RELATIVE, dynamic.GLOB_DAT, dynamic.JUMP_SLOT, ABSOLUTE):
+                self._odd |= {place & ~7, place + 7 & ~7}
         return symbols, sorted([*relative, *self._packed()]), asked
 
     @property
@@ -159,11 +180,14 @@ class Image:
 
     def is_of_c(self, name: str) -> bool:
         """Whether a function of others is asked for in a version of C's or C++'s own libraries."""
-        table = self.dyn.tags.get(VERSYM, 0)
         indices = {index for index, _ in self._symbols.values() if self.named(index) == name}
-        raw = [self.layout.constant(self.data, table + 2 * index, 2) for index in indices if table]
-        numbers = [int.from_bytes(version, "little") & 0x7FFF for version in raw]
-        return bool(raw) and all(self.dyn.numbered.get(number, "").startswith(OF_C) for number in numbers)
+        return bool(indices) and all(self._version(index).startswith(OF_C) for index in indices)
+
+    def _version(self, index: int) -> str:
+        """The version in which a dynamic symbol is asked for; empty where none is."""
+        table = self.dyn.tags.get(VERSYM, 0)
+        raw = self.layout.constant(self.data, table + 2 * index, 2) if table else b""
+        return self.dyn.numbered.get(int.from_bytes(raw, "little") & 0x7FFF, "")
 
     def started(self) -> set[int]:
         """The functions that the loader calls, before anybody has the library, and those that Python calls first."""
@@ -191,6 +215,17 @@ class Image:
     def _exported(self) -> list[tuple[str, int]]:
         found = dynamic.symbols(self.data, self.layout, self.dyn, self.where)
         return [(symbol.name, symbol.value) for symbol in found if symbol.value]
+
+    def relied(self, entered: Collection[int]) -> set[str]:
+        """The names by which what was followed is found: functions that were entered, data, torch's registration."""
+        found = set()
+        for place, (index, addend) in self._symbols.items():
+            name, value = self._symbol(index)
+            data = self.was_read(place) and not any(part.holds(value) for part in self.layout.code)
+            registers = not value and name.startswith(REGISTRATIONS)
+            if registers or (value and (data or IMAGE + value + addend in entered) and not INLINE.match(name)):
+                found.add(name)
+        return found
 
     def slots(self, names: tuple[str, ...]) -> list[int]:
         """Where the addresses of functions of others are kept whose names begin so."""

@@ -129,7 +129,10 @@ class Program:
         for _ in range(2):  # a landing pad, the number of the slot
             if step.kind == PLAIN and (step.act is None or step.writes == R11):
                 step = self.step(step.next)
-        to = self.image.constant(step.slot) if step.kind == JUMP and step.slot else None
+        slot = step.slot if step.kind == JUMP else 0
+        to = self.image.constant(slot) if slot else None
+        if slot and to is None and self.image.name(self.image.first(slot)):  # of a function that may be missing
+            to = self.image.first(slot)
         return to if isinstance(to, int) and IMPORTS <= to < HEAP else entry
 
     def _know(self, entry: int) -> None:

@@ -8,7 +8,7 @@ reached so is a registration of unknown text; none is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from schema_patch.elf import calls
@@ -29,11 +29,11 @@ from .traced import NOWHERE
 from .users import Users
 
 LEVELS = 12  # of callers
-# Instructions followed, a decoded one counted as 20: some minutes, and a second or two for a small library. Published
-# ones take at most 6 for a byte of code; libtorch_cpu.so has more than WORK.
+# Instructions followed, a decoded one counted as 20: some minutes, and some seconds for a small library. Published
+# ones take at most 9 for a byte of code; libtorch_cpu.so has more than WORK.
 WORK, DECODED = 100_000_000, 20
-LEAST, BYTE = 1_000_000, 64
-POINTERS = 200_000  # instructions of what the loader runs, followed for the sake of calls through pointers
+LEAST, BYTE = 10_000_000, 64
+POINTERS = 500_000  # of what the loader runs, for the sake of calls through pointers
 TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
 DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
@@ -45,7 +45,8 @@ class Registration:
     """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as is known.
 
     `space`: the namespace, None where it is not known. `site`: the address behind the call; `entry`: of the function
-    around it. `why`: what stood in the way. `places`: the address of each byte of the text, if asked for.
+    around it. `why`: what stood in the way. `places`: the address of each byte of the text, if asked for. `relies`: the
+    names by which the library finds what was followed, so that another library may stand in for it.
     """
 
     text: str | None
@@ -55,6 +56,7 @@ class Registration:
     entry: int
     why: str = ""
     places: tuple[int, ...] = ()
+    relies: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -172,9 +174,9 @@ class _Search:
         ):  # pointers may lead there too, and the code tells what a call is given
             for entry in sorted({*asked.values()} - self.results.keys()):
                 self.run(entry)
-            end = self.steps + POINTERS
+            end = self.left - POINTERS
             for entry in sorted(self.image.started() - self.results.keys()):
-                self.run(entry, most=end - self.steps)
+                self.run(entry, most=self.left - end)
         for site in sorted({*asked, *(site - IMAGE for result in self.results.values() for site in result.effects)}):
             why = max(self._effects(site) or {effects.UNTOLD})
             if why:
@@ -315,7 +317,9 @@ def _searched(image: Image) -> tuple[_Search, list[Registration]]:
     (opens, defines), search.loading = search.sites(OPENS, DEFINES)
     search.follow(opens)
     search.follow(defines, search.loading)
-    return search, _registrations(search, defines)
+    found = _registrations(search, defines)
+    relies = frozenset(image.relied(search.entered) - {""})
+    return search, [replace(row, relies=relies) for row in found]
 
 
 def _registrations(search: _Search, defines: set[int]) -> list[Registration]:

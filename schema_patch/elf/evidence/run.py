@@ -266,12 +266,11 @@ class Follower:
             return False
         if all(isinstance(value, int) for value in values) or self.program.leads(entry):
             return False
-        general = self.registers.general
-        self.memory.lose(*(general[register] for register in SCRATCH))  # callers may know that some are left alone
         if None in values or self.program.touches(entry):
             self.memory.forget_escaped()
+        general = self.registers.general[:]
         self._clobber()
-        general[:] = [None if register in (0, *SCRATCH) else value for register, value in enumerate(general)]
+        self.registers.general[:] = [None, *general[1:]]  # callers may know what it leaves alone, and read only that
         return True
 
     def _values(self, registers: int) -> list[Value]:

@@ -1,7 +1,8 @@
 """What the loader runs of a library before anybody has it: all that calls and jumps lead to that say where, however
 deep; and where in it the kernel and the loader are asked for something.
 
-Decoded, not followed: a branch that is never taken counts, and what goes through pointers is not seen.
+Decoded, not followed: a branch that is never taken counts, and other pointers than those that the loader fills are not
+seen.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from iced_x86 import Decoder, FlowControl, Instruction, OpKind
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind
 
 from schema_patch.elf.frames import Functions
 
@@ -22,6 +23,7 @@ from .program import Program
 MOST = 2_000_000  # instructions: some seconds. Published libraries have at most a fifth of that
 UNBOUNDED = 1 << 10  # bytes of a function that no table names
 STUB = 13  # bytes in which a stub has its jump
+READS = (Mnemonic.CALL, Mnemonic.JMP, Mnemonic.MOV)
 KERNELS_OLD = 0x80  # of `int`
 
 
@@ -76,15 +78,15 @@ class Start:
         found = self._behind[to]
         parts = self.image.layout.code if IMAGE <= found < HEAP else ()
         at = found - IMAGE
-        inside = any(part.address <= at < part.address + part.end - part.start for part in parts)
+        inside = any(part.holds(at) for part in parts)
         return self.program.name(found), at if inside else 0
 
 
 def _leads(image: Image, now: Instruction) -> int:
-    """The address that a call or a jump leads to, if it says so."""
-    if now.flow_control == FlowControl.NEXT:
-        return 0
-    if now.op0_kind == OpKind.NEAR_BRANCH64:
+    """The address that a call or a jump leads to, or that is read of a variable, as the loader left it there."""
+    if now.flow_control != FlowControl.NEXT and now.op0_kind == OpKind.NEAR_BRANCH64:
         return IMAGE + int(now.near_branch_target)
-    word = image.constant(IMAGE + now.ip_rel_memory_address) if now.is_ip_rel_memory_operand else 0
-    return word if isinstance(word, int) else 0
+    place = IMAGE + int(now.ip_rel_memory_address) if now.is_ip_rel_memory_operand else 0
+    if not place or now.mnemonic not in READS or (now.mnemonic == Mnemonic.MOV and image.constant(place) is not None):
+        return 0  # what is taken of a table that nobody writes is handed on, perhaps to torch
+    return image.first(place)

@@ -75,7 +75,7 @@ def runs(places: Iterable[int]) -> Ranges:
 
 
 def in_code(image: Image, place: int) -> bool:
-    return any(part.address <= place < part.address + part.end - part.start for part in image.layout.code)
+    return any(part.holds(place) for part in image.layout.code)
 
 
 def _slots(image: Image, ranges: Ranges) -> Iterator[tuple[int, int]]:

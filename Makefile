@@ -14,7 +14,7 @@
 #   make esimd-e2e E2E=DIR    Intel's end-to-end tests of ESIMD on the host's headers; takes the better part of an hour
 #   make test-registrations  what is read of 400 libraries of our own, against torch's registry; takes an hour
 #   make test-installed WHEELS=   the patient by two compilers at four levels, and published wheels, changed in place
-#   make fuzz                 the binary reader, for an hour or SECONDS=
+#   make fuzz                 the binary reader, for an hour or SECONDS=; JOBS= processes, without coverage
 #   make test-torch TORCH=2.11.0   guard, probe and compile caches on another torch, in an environment of its own
 #   make soak-simulation      intervals and tests under bursts, 4,000 times each; takes minutes, and no torch
 #   make test-pythons         the kit without torch under Python 3.10 to 3.13, each in a clean environment
@@ -74,6 +74,7 @@ test-triton: $(VENV)/.test
 test-registrations: $(VENV)/.test
 	$(PY) tests/registrations/libraries.py --jobs $(WORKERS) build/registrations
 	$(PY) tests/binary/ways.py build/ways
+	$(PY) tests/binary/pairs.py build/pairs
 	$(PY) -m pytest tests/real/torch_itself.py --timeout 7200 # reads all of libtorch_cpu.so, against torch's registry
 
 test-installed: $(VENV)/.test
@@ -144,7 +145,7 @@ esimd-e2e:
 
 fuzz: $(VENV)/.test
 	$(PIP) install --quiet --editable '.[fuzz]' --no-build-isolation
-	$(PY) fuzz/reader.py --seconds $(or $(SECONDS),3600)
+	$(PY) fuzz/reader.py --seconds $(or $(SECONDS),3600) $(if $(JOBS),--jobs $(JOBS)) $(if $(SEEDS),--seeds $(SEEDS))
 
 mutants: $(VENV)/.test
 	$(PY) tests/ops/mutants.py

@@ -49,7 +49,7 @@ def test_what_torch_registers_is_read_or_said_to_be_unknown(built: list[librarie
     share = {one.built.form: one.read / one.registered for one in found}
     assert {form for form, part in share.items() if part == 1} >= {"literals", "stable"}
     assert min(share.values()) < 1  # what is put together at run time is told, not guessed
-    assert sum(one.read for one in found) / sum(one.registered for one in found) > 0.75
+    assert sum(one.read for one in found) / sum(one.registered for one in found) > 0.7
 
 
 def bare(text: str) -> Schema:

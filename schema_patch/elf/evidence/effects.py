@@ -73,8 +73,9 @@ def _text(f: Follower, address: Value) -> str | None:
     return None if parts is None else bytes(parts).decode("latin-1")  # type: ignore[arg-type]
 
 
+WRITABLE = frozenset({"mprotect", "pkey_mprotect", "remap_file_pages", "process_vm_writev"})
 EFFECTS: dict[str, Callable[[Follower], str]] = {
-    **dict.fromkeys(("mprotect", "pkey_mprotect", "remap_file_pages", "process_vm_writev"), _unlocks),
+    **dict.fromkeys(WRITABLE, _unlocks),
     **dict.fromkeys(("mmap", "mmap64"), _maps),
     "mremap": _moves,
     "syscall": _asks(lambda f: f.argument(0)),

@@ -169,12 +169,10 @@ class _Search:
         if self.data.find(effects.MEMORY) >= 0:
             yield 0, effects.UNLOCKS
         asked = {site: home for site, (home, name) in self._start.asked.items() if name in effects.EFFECTS}
-        if asked or self.image.imports(
-            effects.EFFECTS
-        ):  # pointers may lead there too, and the code tells what a call is given
-            for entry in sorted({*asked.values()} - self.results.keys()):
-                self.run(entry)
-            end = self.left - POINTERS
+        for entry in sorted({*asked.values()} - self.results.keys()):  # the code tells what the call is given
+            self.run(entry)
+        end = self.left - POINTERS
+        if self.image.imports(effects.WRITABLE):  # pointers may lead there too
             for entry in sorted(self.image.started() - self.results.keys()):
                 self.run(entry, most=self.left - end)
         for site in sorted({*asked, *(site - IMAGE for result in self.results.values() for site in result.effects)}):

@@ -31,19 +31,15 @@ def known(name: str) -> Do | None:
     return next((do for pattern, do in STRINGS if pattern.fullmatch(match["what"])), None) if match else None
 
 
-def quiet(f: Follower, _: int) -> bool:
-    f.registers.general[0] = FOREIGN
-    return True
+def _returns(value: Value) -> Do:
+    def do(f: Follower, _: int) -> bool:
+        f.registers.general[0] = value
+        return True
+
+    return do
 
 
-def _zero(f: Follower, _: int) -> bool:
-    f.registers.general[0] = 0
-    return True
-
-
-def _one(f: Follower, _: int) -> bool:
-    f.registers.general[0] = 1
-    return True
+quiet = _returns(FOREIGN)
 
 
 def _allocates(f: Follower, _: int) -> bool:
@@ -61,57 +57,45 @@ def _strlen(f: Follower, _: int) -> bool:
     return True
 
 
-def _memcpy(f: Follower, _: int) -> bool:
-    target, source, size = (f.argument(n) for n in range(3))
-    _copy(f, target, source, size)
-    f.registers.general[0] = target
-    return True
+def _fills(what: Callable[[Follower, int], list[Item]], size: Callable[[Follower], Value]) -> Do:
+    """Puts so many bytes where the first argument says, and gives that back."""
+
+    def do(f: Follower, _: int) -> bool:
+        target, many = f.argument(0), size(f)
+        if not isinstance(target, int):
+            f.memory.store(target, 8, None)
+        elif not isinstance(many, int) or many > 1 << 20:
+            f.memory.forget(*f.memory.extent(target))
+        elif target >= IMAGE:
+            f.memory.put_bytes(target, what(f, many))
+        f.registers.general[0] = target
+        return True
+
+    return do
 
 
-def _copy(f: Follower, target: Value, source: Value, size: Value) -> None:
-    if not isinstance(target, int):
-        f.memory.store(target, 8, None)
-    elif not isinstance(size, int) or size > 1 << 20:
-        f.memory.forget(*f.memory.extent(target))
-    elif target >= IMAGE:
-        if isinstance(source, int) and source >= IMAGE:
-            parts = f.memory.bytes(source, size)
-        else:
-            parts = [source and FOREIGN] * size
-        f.memory.put_bytes(target, parts)
+def _source(f: Follower, size: int) -> list[Item]:
+    source = f.argument(1)
+    return f.memory.bytes(source, size) if isinstance(source, int) and source >= IMAGE else [source and FOREIGN] * size
 
 
-def _memset(f: Follower, _: int) -> bool:
-    target, value, size = (f.argument(n) for n in range(3))
-    f.registers.general[0] = target
-    if not isinstance(target, int):
-        f.memory.store(target, 8, None)
-    elif not isinstance(size, int) or size > 1 << 20:
-        f.memory.forget(*f.memory.extent(target))
-    elif target >= IMAGE:
-        f.memory.put_bytes(target, [value & 255 if isinstance(value, int) else value and FOREIGN] * size)
-    return True
+def _byte(f: Follower, size: int) -> list[Item]:
+    value = f.argument(1)
+    return [value & 255 if isinstance(value, int) else value and FOREIGN] * size
 
 
-def _strcpy(f: Follower, _: int) -> bool:
-    target, source = f.argument(0), f.argument(1)
-    parts = f.memory.text(source)
-    _copy(f, target, source, None if parts is None else len(parts) + 1)
-    f.registers.general[0] = target
-    return True
+def _text_size(f: Follower) -> Value:
+    parts = f.memory.text(f.argument(1))
+    return None if parts is None else len(parts) + 1
 
 
-def _compares(f: Follower, _: int) -> bool:
-    f.registers.general[0] = FOREIGN
-    return True
-
-
+_memcpy = _fills(_source, lambda f: f.argument(2))
 COMPARE = frozenset({"memcmp", "bcmp", "strcmp", "strncmp"})
 LIBC: dict[str, Do] = {
-    **dict.fromkeys(COMPARE, _compares),
+    **dict.fromkeys(COMPARE, quiet),
     "strlen": _strlen, "memcpy": _memcpy, "memmove": _memcpy, "__memcpy_chk": _memcpy, "__memmove_chk": _memcpy,
-    "memset": _memset, "strcpy": _strcpy,
-    "__cxa_atexit": _zero, "__cxa_guard_acquire": _one, "__cxa_finalize": _zero,
+    "memset": _fills(_byte, lambda f: f.argument(2)), "strcpy": _fills(_source, _text_size),
+    "__cxa_atexit": _returns(0), "__cxa_guard_acquire": _returns(1), "__cxa_finalize": _returns(0),
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -113,7 +113,8 @@ def ask(
         for facts in group:
             step(f"loading {facts.path}")
         answers, trouble = _run(python, group, patience)
-        told |= {facts.path: _held(facts, answers.get(facts.path, []), trouble) for facts in group}
+        all_ = {text for rows in answers.values() for answer in rows for text in answer.parsed}
+        told |= {facts.path: _held(facts, answers.get(facts.path, []), trouble, all_) for facts in group}
     for facts in libraries:
         yield told[facts.path]
 
@@ -140,7 +141,8 @@ def _run(python: str, group: Sequence[ElfFacts], patience: float) -> tuple[dict[
         return answers, f"{python}: {last[0] if last else f'exit code {done.returncode}'}"
 
 
-def _held(facts: ElfFacts, answers: Sequence[_Answer], trouble: str) -> Loaded:
+def _held(facts: ElfFacts, answers: Sequence[_Answer], trouble: str, all_: Collection[str]) -> Loaded:
+    """`all_`: what was read of all libraries, for one brings along what others register that it needs."""
     told = next((answer for answer in answers if answer.registered is not None), None)
     status = next((answer.status for answer in answers if answer.registered is None), -1)
     if not os.path.isfile(facts.path):
@@ -149,7 +151,9 @@ def _held(facts: ElfFacts, answers: Sequence[_Answer], trouble: str) -> Loaded:
         return _failed(facts, _ending(status) if answers else trouble)
     if told.error:
         return _failed(facts, told.error)
-    return _compared(facts, told.registered, told.parsed)
+    mine = {_name(text) for text in told.parsed}
+    registered = [row for row in told.registered if row not in all_ or _name(row) in mine]
+    return _compared(facts, registered, told.parsed)
 
 
 def _ending(status: int | None) -> str:

@@ -41,8 +41,6 @@ Item = int | Foreign | None  # of a byte
 Word = int | Foreign | None | tuple[Item, ...]
 _MISSING: Word = (None,)  # told from every word by identity
 Log = dict[int, Word]
-
-
 SPACES = frozenset(start >> 36 for start in (IMPORTS, IMAGE, HEAP, STACK))  # 64 GB of each: none is text in ASCII
 LEAST_ADDRESS = IMPORTS
 ALIGNED, ROUNDED = 16, 64  # addresses are multiples of that, as far as that is known; frames are rounded to this
@@ -77,17 +75,14 @@ def reckoned(memory: Memory, how: Callable[[int, int], int], a: int, b: int, *, 
     result = how(a, b) & MASK
     if not left and not right:
         return result
+    known = False
     if how is operator.and_ or (how is operator.or_ and a == b):
         mask = b if left else a
         known = a == b or mask < ALIGNED or mask > MASK - ROUNDED
     elif how is operator.add or how is operator.sub:
         to = left + (right if how is operator.add else -right)
         known = side(result) == to if to else memory.space(a) == memory.space(b)
-    else:
-        known = False
-    if known:
-        return result
-    return mixed(memory, a, b) if keeps else None
+    return result if known else mixed(memory, a, b) if keeps else None
 
 
 def joined(memory: Memory, left: Word, right: Word) -> Word:

@@ -17,6 +17,7 @@ from .program import Program, Unknown
 
 STEPS = 3_000_000  # instructions followed from one function on
 FORKED = 60  # instructions that a side of an undecided branch counts as: what it takes to copy and join
+OTHERS = 20  # instructions that a call of another library's function is as much work as
 DEEPEST = 48  # calls within calls, and undecided branches within those
 TORCHS_OWN = "_ZN5torch"  # what a function is called that torch gave us, such as a destructor
 REPEATS = 2  # of a function within itself
@@ -278,6 +279,7 @@ class Follower:
 
     def _other(self, where: Value, site: int) -> bool:
         name = (self.name(where) if isinstance(where, int) else TORCHS_OWN if where else None) or ""
+        self.steps += OTHERS
         alive = self.import_(self, name, site)
         self._clobber()
         return alive

@@ -41,7 +41,7 @@ class Functions:
             return None
         start, record = (self.address + number for number in self._row(index))
         size = self._size(record)
-        return (start, start + size) if size and start <= address < start + size else None
+        return (start, start + size) if size and 0 <= start <= address < start + size else None
 
     def start(self, address: int) -> int:
         """Where the function begins that an address is in; the address itself where no record says."""

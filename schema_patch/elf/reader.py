@@ -197,13 +197,15 @@ def _text(row: Registration, space: str) -> FoundSchema | Named | None:
     """What a registration says; None where that is not known, or no schema."""
     if row.text is None or not row.text.isascii():
         return None
-    if NAME.fullmatch(row.text):
-        prefix, _, name = row.text.strip().rpartition("::")
-        return Named(name, prefix or space)
+    alone = NAME.fullmatch(row.text)
     try:
-        return FoundSchema(row.text, parse(row.text), space)
+        schema = parse(f"{row.text}() -> ()" if alone else row.text)
     except SchemaError:
         return None
+    if not alone:
+        return FoundSchema(row.text, schema, space)
+    prefix, _, name = row.text.strip().rpartition("::")
+    return Named(name, prefix or space)
 
 
 @contextmanager

@@ -60,8 +60,8 @@ TOKEN = re.compile(
       | (?P<punct>\.\.\.|::|->|[()\[\]{},*?!=|.+-])""",
     re.VERBOSE | re.DOTALL,
 )
-BLANK = re.compile(r"(?:\s|\\\r?\n|#[^\n]*)*")
-SPLICED = re.compile(r"(?:[^\S\n]|\\\r?\n)*")
+BLANK = re.compile(r"(?:\s|\\\r?\n|#[^\n]*)*", re.ASCII)  # torch asks the C locale what is a space
+SPLICED = re.compile(r"(?:[^\S\n]|\\\r?\n)*", re.ASCII)
 
 
 class SchemaError(ValueError):

@@ -86,6 +86,19 @@ def test_what_torch_refuses_is_refused(text: str, data: st.DataObject) -> None:
     assert tolerated(parsed), broken
 
 
+def test_what_parts_two_words_is_what_torch_takes_for_a_space() -> None:
+    for text in (f"f(Tensor{chr(code)}x) -> Tensor" for code in range(1, 256)):
+        assert _parses(text) == torch_parses(text), repr(text)
+
+
+def _parses(text: str) -> bool:
+    try:
+        grammar.parse(text)
+    except grammar.SchemaError:
+        return False
+    return True
+
+
 def tolerated(parsed: grammar.Schema) -> bool:
     """Forms that our grammar takes and torch does not: `(a! -> )`, `*` among sets, unfit defaults, unfit Dict keys."""
     odd_sets = any(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from schema_patch.elf import reader, targets
@@ -55,29 +56,19 @@ def survey_and_facts(
         found.errors += [
             ToolError(f"Python would look there, and it was not read: {why}", what) for what, why in found.unfollowed
         ]
+    facts = [placed.facts for placed in found.libraries]
+    found.errors += environment.unread(facts, reader.read)
     if load:
         _loaded(found, progress)
     else:
-        found.errors += environment.replaced([placed.facts for placed in found.libraries])
-    found.errors += environment.unread([placed.facts for placed in found.libraries], reader.read)
-    major, who = (sycl, "") if sycl else runtime.expected(placed.facts for placed in found.libraries)
-    report = judge.check(
-        found.judged,
-        known,
-        require=require,
-        sycl=major,
-        asked_by=who,
-        devices=devices,
-        where=" ".join(paths),
-        imports=found.imports,
-    )
-    errors = [*found.errors, *report.errors, *(_devices(found, " ".join(paths)) if devices else ())]
-    report = replace(
-        report,
-        findings=(*report.findings, *found.findings),
-        errors=tuple(errors),
-        facts=facts_of(found),
-    )
+        found.errors += environment.replaced(facts)
+    major, who = (sycl, "") if sycl else runtime.expected(facts)
+    where = " ".join(paths)
+    asked = partial(judge.check, require=require, sycl=major, asked_by=who, devices=devices, where=where)
+    report = asked(found.judged, known, imports=found.imports)
+    errors = (*found.errors, *report.errors, *(_devices(found, where) if devices else ()))
+    findings = (*report.findings, *found.findings)
+    report = replace(report, findings=findings, errors=errors, facts=facts_of(found))
     return _with_sources(report, found.sources, known), found
 
 

@@ -21,7 +21,7 @@ CALLS_BACK = re.compile(r"St8function|PF")  # takes a function of ours, perhaps 
 INTELS = re.compile(r"^_intel_fast_|^__intel_(sse2|ssse3|sse4|avx)_(rep_)?")
 TYPES = (
     "Tensor|SymInt|Scalar|ScalarType|Layout|MemoryFormat|QScheme|Dimname|Stream|Storage|int|float|complex|bool|str|number|"
-    r"Device|Generator|Dict|RRef|Future|Await|Any\w*|t\d?|__torch__[\w.]+"
+    r"Device|Generator|PyObject|Dict|RRef|Future|Await|Any\w*|t\d?|__torch__[\w.]+"
 )
 SCHEMA_TEXT = re.compile(rf"\s*[\w:.]+\(\s*(?:\*\s*,\s*)?\(?(?:{TYPES})\W.*->", re.DOTALL)
 # Bytes of torch's objects, of 2.4 to 2.14. A schema alone, one of a schema and a name, a library, a function.

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from esimd_ops.tensors import same_bits
-from esimd_ops.tensors import tensors as results
 
 ProbedProgram = Callable[..., tuple[Tensor, ...]]
 
@@ -53,6 +52,13 @@ def with_tensors(name: str, value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if isinstance(value, (tuple, list)):
         return [tensors.get(f"{name}[{i}]", part) for i, part in enumerate(value)]
     return tensors.get(name, value)
+
+
+def results(returned: Any) -> list[Tensor]:
+    """The tensors among what an operator returned. A list, for this is traced: torch 2.7 traces no generator."""
+    if isinstance(returned, (tuple, list)):
+        return [tensor for part in returned for tensor in results(part)]
+    return [returned] if isinstance(returned, Tensor) else []
 
 
 class Shapes:

@@ -273,6 +273,7 @@ def test_what_opcheck_sees_and_what_not(scratch) -> None:
         wrapper(x, torch.zeros(4))
 
 
+KEPT: list[torch.library.Library] = []  # torch 2.7 exports nothing any more where a library of before has gone
 # 2.11 (2.11.0+cu130) dies in aoti_load_package where an operator is in Python, with a true schema and without the kit too.
 DIES = torch.__version__.startswith("2.11.")
 LOAD = """
@@ -324,6 +325,7 @@ def test_an_export_says_what_its_reader_needs(tmp_path: Path) -> None:
 def test_without_the_extension_what_is_new_has_a_history_and_the_buffer_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager, "built", lambda: None)
     mixed = torch.library.Library("eager_mixed", "FRAGMENT")
+    KEPT.append(mixed)
     mixed.define("true(Tensor x, Tensor(a!) out) -> Tensor")
     mixed.define("lying(Tensor x, Tensor out) -> (Tensor, Tensor)")
 

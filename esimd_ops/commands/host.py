@@ -80,7 +80,8 @@ def _tell(built: Built, tree: Path, out: Path) -> None:
     if not built.libraries:
         raise ToolError("no library could be built", str(tree))
     spaces, modules = ", ".join(built.namespaces) or "none", ", ".join(built.modules) or "none"
-    click.echo(f"{len(built.libraries)} libraries; namespaces: {spaces}; modules: {modules}", err=True)
+    count = "1 library" if len(built.libraries) == 1 else f"{len(built.libraries)} libraries"
+    click.echo(f"{count}; namespaces: {spaces}; modules: {modules}", err=True)
     for space in built.namespaces[:1]:
         click.echo(f"PYTHONPATH={out} python -m esimd_ops check --namespace {space} --device cpu", err=True)
 

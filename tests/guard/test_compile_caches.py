@@ -45,6 +45,7 @@ def wrong_of_20(cache: Path, schema: str, guard: str = "") -> int:
     return int(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_two_processes_and_one_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cache = tmp_path / "inductor"
     assert wrong_of_20(cache, "shipped") == 20

@@ -28,8 +28,9 @@ FILES = {
     "csrc/pybound.sycl": "#include <torch/extension.h>\nat::Tensor thrice(at::Tensor x) { return x + x + x; }\n"
     'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("thrice", &thrice); }\n',
     # Registers what a source that does not compile would define.
-    "csrc/bad.cc": "#include <torch/library.h>\nat::Tensor lost(at::Tensor x);\n"
+    "csrc/bad.cc": '#include <torch/library.h>\nat::Tensor lost(at::Tensor x);\nextern "C" int64_t of_c(int64_t);\n'
     'TORCH_LIBRARY(badns, m) {\n  m.def("lost(Tensor x) -> Tensor", &lost);\n'
+    '  m.def("of_c(int n) -> int", [](int64_t n) { return of_c(n); });\n'
     '#ifdef KEPT\n  m.def(C10_STRINGIZE(KEPT) "(int n) -> int", [](int64_t n) { return n + 1; });\n#endif\n}\n',
     # Needs what is no function.
     "csrc/data.cc": "#include <torch/library.h>\nextern int missing_number;\n"
@@ -61,10 +62,11 @@ assert torch.equal(torch.ops.goodns.one(x), x + 1)
 assert torch.ops.widths.both() == 3216
 assert torch.ops.widths.on_cpu(x)
 assert torch.ops.badns.kept(3) == 4
-try:
-    torch.ops.badns.lost(x)
-except RuntimeError as error:
-    print(str(error).splitlines()[0])
+for call in (lambda: torch.ops.badns.lost(x), lambda: torch.ops.badns.of_c(3)):
+    try:
+        call()
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])
 """
 
 
@@ -94,7 +96,7 @@ def test_what_does_not_says_what_it_lacks(built: tuple[Path, subprocess.Complete
     broken = "csrc/broken.sycl: error: did not compile: csrc/broken.sycl:2: 'no_such_thing' was not declared"
     assert broken in done.stderr
     assert done.stderr.count("did not compile") == 2
-    assert "bad.so: no source that compiled defines lost(at::Tensor): called, they throw" in done.stderr
+    assert "bad.so: no source that compiled defines lost(at::Tensor); of_c: called, they throw" in done.stderr
     data = "data.so: error: does not load: it needs missing_number, which no source that compiled defines"
     assert data in done.stderr
     assert "10 of 12 sources compiled; all that was said of the others: out/failed.txt" in done.stderr
@@ -107,8 +109,8 @@ def test_it_works_in_a_process_of_its_own(built: tuple[Path, subprocess.Complete
     root, _ = built
     environment = {**os.environ, "PYTHONPATH": str(root / "out")}
     done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, check=False, env=environment)
-    lost = "lost(at::Tensor) is defined by no source that compiled for the host"
-    assert (done.returncode, done.stdout.strip()) == (0, lost), done.stderr
+    lost = [f"{name} is defined by no source that compiled for the host" for name in ("lost(at::Tensor)", "of_c")]
+    assert (done.returncode, done.stdout.splitlines()) == (0, lost), done.stderr
 
 
 def test_what_is_not_there_is_unknown_and_not_wrong(built: tuple[Path, subprocess.CompletedProcess[str]]) -> None:

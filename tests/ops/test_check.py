@@ -130,6 +130,7 @@ def test_a_library_that_dies_while_it_loads(capsys, tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_record_and_compare(capsys, tmp_path):
     record = tmp_path / "bits.json"
     words = ("--library", PLANTED, "--repeat", 2)

@@ -20,6 +20,7 @@ def products(operator, M, N, K):
     return samples.gemv.gemv_fp8_pert(M, N, K, operator.rpartition(" ")[2])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("operator", "depths"),
     [

@@ -9,6 +9,9 @@
 #define ESIMD_INLINE inline
 #define ESIMD_NOINLINE
 #define ESIMD_PRIVATE
+#ifndef _MSC_VER
+#define __declspec(what)  // icpx takes Microsoft's words for what a library exports; here all is exported
+#endif
 
 #include "accessor.hpp"
 #include "atomic_ref.hpp"

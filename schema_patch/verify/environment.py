@@ -22,8 +22,6 @@ CALL = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<op>\w+)")
 RUNTIME = re.compile(
     r"(lib(torch(_(cpu|cuda|xpu|hip|python|global_deps))?|c10(_(cuda|xpu|hip))?|stdc\+\+|gcc_s|sycl|shm|c|m|dl|rt|pthread)|ld-linux)\b"
 )
-# Mangled names of functions of torch's and C++'s namespaces: what a library defines of those comes from their headers.
-INLINE = re.compile(r"_Z(?:T[VIST]|G[VR]|Z)*(?:N[rVKRO]*)?(?:5torch|3c10|2at|6caffe2|9__gnu_cxx|S[abdiost])")
 DEFINED = re.compile(r"""(?:["'](?:\w+::)|define\(\s*f?["']|op_name\s*=\s*["'])(?P<op>\w+)""")
 
 
@@ -127,14 +125,12 @@ def _wrappers(libraries: Sequence[Placed], scripts: Mapping[str, Callable[[], by
 def replaced(libraries: Sequence[ElfFacts]) -> Iterator[ToolError]:
     """Libraries whose registrations go through names that another one has too: who is loaded first is asked for them.
 
-    Of libraries with one file name Python loads one. Functions of the headers that all are built with are one in all.
+    Of libraries with one file name Python loads one.
     """
     for facts in libraries:
         for other in libraries if facts.relies else ():
             title = os.path.basename(other.path)
-            both = {
-                name for name in facts.relies & other.exports if name not in facts.exports or not INLINE.match(name)
-            }
+            both = facts.relies & other.exports
             if both and title != os.path.basename(facts.path) and not RUNTIME.match(title):
                 more = f" and {len(both) - 1} more names" if len(both) > 1 else ""
                 why = f"{other.path} has {min(both)}{more} too, and may stand in for it"

@@ -25,7 +25,10 @@ RELR, RELRSZ = 36, 35
 INIT, INIT_ARRAY, INIT_ARRAYSZ = 12, 25, 27
 VERSYM = 0x6FFFFFF0
 REGISTRATIONS = ("aoti_torch_library_", "torch_library_", "_ZN5torch7Library", "_ZNR5torch7Library")
-INLINE = re.compile(r"_Z(T[VIST])?N?K?(St|2at|3c10|5torch|6caffe2|9__gnu_cxx|8pybind11|3fmt)|_ZT[IS]")  # of headers
+# Mangled names of torch's and C++'s namespaces: what a library defines of those comes from the headers that all share.
+INLINE = re.compile(
+    r"_Z(T[VIST]|G[VR]|Z)*(N[rVKRO]*)?(5torch|3c10|2at|6caffe2|9__gnu_cxx|8pybind11|3fmt|S[abdiost])|_ZT[IS]"
+)
 OF_C = ("GLIBC", "GCC_", "CXXABI_")  # how versions of C's and C++'s own libraries begin
 LONGEST_NAME = 1 << 14
 # What runs beside the code that is followed, or in its midst: it may write wherever it can come to, at any time.

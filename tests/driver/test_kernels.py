@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def test_the_library_has_each_kernel_for_the_card_and_for_others(kernels: Path) 
     names = {kernel.name for kernel in payload(kernels).kernels}
     assert not code.unread
     assert {target: set(kernels) for target, kernels in _by_target(code).items()} == {"20.1.0": names, "SPIR-V": names}
-    assert len(names) == 9
+    assert len(names) == 10
 
 
 def _by_target(code: devices.DeviceCode) -> dict[str, set[str]]:
@@ -62,13 +64,18 @@ def members(object_file: Path) -> dict[tuple[int, int], list[list[tuple[int, int
                 line = entry.attributes.get("DW_AT_decl_line")
                 size = entry.attributes.get("DW_AT_byte_size")
                 if line and size:
-                    rows = [
-                        (child.attributes["DW_AT_data_member_location"].value, size_of(child))
-                        for child in entry.iter_children()
-                        if child.tag == "DW_TAG_member" and "DW_AT_data_member_location" in child.attributes
-                    ]
-                    found.setdefault((line.value, size.value), []).append(rows)
+                    found.setdefault((line.value, size.value), []).append(list(placed(entry, 0)))
     return found
+
+
+def placed(entry, at: int) -> Iterator[tuple[int, int]]:
+    """Those of a class and of what it inherits, each base class as a whole too."""
+    for child in entry.iter_children():
+        if child.tag in ("DW_TAG_member", "DW_TAG_inheritance") and "DW_AT_data_member_location" in child.attributes:
+            offset = at + child.attributes["DW_AT_data_member_location"].value
+            yield offset, size_of(child)
+            if child.tag == "DW_TAG_inheritance":
+                yield from placed(child.get_DIE_from_attribute("DW_AT_type"), offset)
 
 
 def size_of(entry) -> int:
@@ -76,6 +83,8 @@ def size_of(entry) -> int:
     while "DW_AT_byte_size" not in kind.attributes:
         if kind.tag == "DW_TAG_pointer_type":
             return 8
+        if "DW_AT_declaration" in kind.attributes:
+            return 0
         kind = kind.get_DIE_from_attribute("DW_AT_type")
     return kind.attributes["DW_AT_byte_size"].value
 
@@ -177,3 +186,41 @@ def test_two_builds_are_the_same_bytes(kernels: Path, tmp_path: Path) -> None:
 def _without_folder(data: bytes) -> dict[str, bytes]:
     """Debug information names the folder that was compiled in, as every compiler's does."""
     return {name: part for name, part in objects.sections(data, "kernels.o") if "debug" not in name}
+
+
+SPLIT = """#include <sycl/sycl.hpp>
+#ifdef __SYCL_DEVICE_ONLY__
+SYCL_EXTERNAL __attribute__((convergent)) void __spirv_ControlBarrierArriveINTEL(int, int, int);
+SYCL_EXTERNAL __attribute__((convergent)) void __spirv_ControlBarrierWaitINTEL(int, int, int);
+#endif
+void swap(sycl::queue& queue, int* x) {
+  queue.submit([&](sycl::handler& handler) {
+    sycl::local_accessor<int, 1> tile(256, handler);
+    handler.parallel_for(sycl::nd_range<1>(1024, 256), [=](sycl::nd_item<1> item) {
+      tile[item.get_local_id(0)] = x[item.get_global_id(0)];
+#ifdef __SYCL_DEVICE_ONLY__
+      __spirv_ControlBarrierArriveINTEL(2, 2, 0x104);
+      __spirv_ControlBarrierWaitINTEL(2, 2, 0x102);
+#endif
+      x[item.get_global_id(0)] = tile[255 - item.get_local_id(0)];
+    });
+  });
+}
+"""
+
+
+def test_split_barriers_are_instructions_and_the_graphics_compiler_takes_them(tmp_path: Path) -> None:
+    """The front end's translator stops at them. Intel's CPU runtime has none, so machine code is what can be asked."""
+    (tmp_path / "split.cpp").write_text(SPLIT)
+    done = run("-fsycl", "-c", "-fPIC", "split.cpp", "-o", "split.o", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    ((image,),) = (one.images for one in objects.payloads(str(tmp_path / "split.o")))
+    rows = list(spirv.instructions(image.spirv, "split.cpp"))
+    constants = {words[1]: words[2] for code, words in rows if code == spirv.CONSTANT}
+    barriers = [(code, [constants[word] for word in words]) for code, words in rows if code in (6142, 6143)]
+    assert barriers == [(6142, [2, 2, 0x104]), (6143, [2, 2, 0x102])]
+    assert (spirv.CAPABILITY, (6141,)) in rows
+    assert not any("ControlBarrier" in name for name in spirv.read(image.spirv, "split.cpp").imports)
+    done = run("-fsycl", *TARGETS, "-shared", "split.o", "-o", "split.so", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(rb"barrier_count: +1\b", (tmp_path / "split.so").read_bytes())  # as the graphics compiler tells it

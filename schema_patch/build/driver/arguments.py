@@ -26,6 +26,10 @@ BUFFERS = frozenset({2014, 2015, 2016})  # global, constant and local memory; th
 # Device arguments that one accessor becomes: its address, two ranges, an offset. A stream is three of them and a size.
 _ACCESSOR: tuple[tuple[int | None, bool | None], ...] = ((8, True), (None, False), (None, False), (None, False))
 
+# Of one device argument: the table's argument, its size and whether it is an address, None where that is not told.
+_Expected = tuple[int, int | None, bool | None]
+_UNTOLD: _Expected = (0, None, None)
+
 _SIGNATURE = re.compile(r"//--- (\S+)\n((?:  \{.*\},?[ ]*\n)*)")
 _PARAMETER = re.compile(r"kernel_param_kind_t::kind_(\w+), (-?\d+), (-?\d+)")
 
@@ -66,8 +70,33 @@ def kernels(device: Device, source: str) -> dict[str, Kernel]:
                 if compiled.name not in image.entries:
                     continue
                 raise ToolError(f"kernel {compiled.name} is in the device code and not in its header", source)
-            _agree(table[compiled.name], compiled, masks.get(compiled.name), source)
+            kernel = table[compiled.name]
+            for index in _agree(kernel, compiled, masks.get(compiled.name), source):
+                kernel = _by_value(kernel, index)
+            table[compiled.name] = kernel
     return table
+
+
+def header(written: str, table: Mapping[str, Kernel]) -> str:
+    """The integration header with the arguments of the table, which differ from the front end's as `_by_value` says."""
+
+    def rows(found: re.Match[str]) -> str:
+        told = iter(table[found[1]].arguments if found[1] in table else ())
+        return _PARAMETER.sub(lambda row: _told(next(told, None)) or row[0], found[0])
+
+    return _SIGNATURE.sub(rows, written)
+
+
+def _told(argument: Argument | None) -> str:
+    return "kernel_param_kind_t::kind_{}, {}, {}".format(*msgspec.structs.astuple(argument)) if argument else ""
+
+
+def _by_value(kernel: Kernel, index: int) -> Kernel:
+    """The kernel, handed one of its addresses as a value: it stands in a structure of its own, as those of a base class
+    do that is taken apart for its accessors. Level Zero takes an address for it, OpenCL refuses one."""
+    arguments = list(kernel.arguments)
+    arguments[index] = msgspec.structs.replace(arguments[index], kind=VALUE)
+    return msgspec.structs.replace(kernel, arguments=tuple(arguments))
 
 
 def _table(header: str) -> Iterator[Kernel]:
@@ -103,10 +132,11 @@ def _masks(image: Image) -> Mapping[str, tuple[bool, ...]]:
     return found
 
 
-def _agree(kernel: Kernel, compiled: Compiled, mask: tuple[bool, ...] | None, source: str) -> None:
-    expected = list(_device_arguments(kernel))
+def _agree(kernel: Kernel, compiled: Compiled, mask: tuple[bool, ...] | None, source: str) -> list[int]:
+    """Which of the kernel's arguments are addresses in its table and structures around one in its code."""
+    expected: list[_Expected] = list(_device_arguments(kernel))
     if mask is not None and len(mask) >= len(expected):
-        expected += [(None, None)] * (len(mask) - len(expected))  # what the table does not tell
+        expected += [_UNTOLD] * (len(mask) - len(expected))  # what the table does not tell
         expected = [argument for argument, gone in zip(expected, mask, strict=True) if not gone]
     found = list(zip(compiled.sizes, compiled.pointers, strict=True))
     where = f"{source} ({kernel.place})"
@@ -114,25 +144,29 @@ def _agree(kernel: Kernel, compiled: Compiled, mask: tuple[bool, ...] | None, so
         raise ToolError(
             f"kernel {kernel.name}: its table has {len(expected)} arguments and its code {len(found)}", where
         )
-    for index, ((size, pointer), (has, is_pointer)) in enumerate(zip(expected, found, strict=False)):
-        if (size is not None and size != has) or (pointer is not None and pointer != is_pointer):
+    wrapped = []
+    for index, ((number, size, pointer), (has, is_pointer)) in enumerate(zip(expected, found, strict=False)):
+        if (size is not None and size != has) or (None not in (pointer, is_pointer) and pointer != is_pointer):
             raise ToolError(
                 f"kernel {kernel.name}: argument {index} is {'an address' if pointer else f'{size} bytes'} in its "
                 f"table and {'an address' if is_pointer else f'{has} bytes'} in its code",
                 where,
             )
+        if pointer and is_pointer is None and kernel.arguments[number].kind == POINTER:
+            wrapped.append(number)
+    return wrapped
 
 
-def _device_arguments(kernel: Kernel) -> Iterator[tuple[int | None, bool | None]]:
-    """Size and whether it is an address, None where the table does not say. Ends where a kind is not known here."""
-    for argument in kernel.arguments:
+def _device_arguments(kernel: Kernel) -> Iterator[_Expected]:
+    """Ends where a kind is not known here."""
+    for number, argument in enumerate(kernel.arguments):
         if argument.kind == POINTER:
-            yield 8, True
+            yield number, 8, True
         elif argument.kind == VALUE:
-            yield argument.size, False
+            yield number, argument.size, False
         elif argument.kind == ACCESSOR and argument.size & TARGET in BUFFERS:
-            yield from _ACCESSOR[: 1 if kernel.esimd else None]
+            yield from ((number, *one) for one in _ACCESSOR[: 1 if kernel.esimd else None])
         elif argument.kind == STREAM:
-            yield from (*_ACCESSOR * 3, (None, False))
+            yield from ((number, *one) for one in (*_ACCESSOR * 3, (None, False)))
         else:
             return

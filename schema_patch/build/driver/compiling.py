@@ -44,7 +44,7 @@ def _both(plan: Compilation, source: str, made: str, depends: str, runtime: Runt
         source=source, runtime=runtime.name, front_end=runtime.version, images=device.images,
         kernels=tuple(kernels.values()),
     )  # fmt: skip
-    headers = (device.header, device.footer)
+    headers = (arguments.header(device.header, kernels), device.footer)
     voice.say(hostside.compile_host(plan, source, made, depends, runtime, headers, objects.encoded(payload)))
     printed = Path(depends).with_name(hostside.LAYOUTS).read_text("utf-8", "surrogateescape")
     layouts.agree(device.layouts, layouts.read(printed, device.layouts), source)

@@ -14,7 +14,8 @@ from schema_patch.model import ToolError
 
 MAGIC = 0x07230203
 HEAD = 5  # words before the first instruction
-ENTRY_POINT, DECORATE, FUNCTION = 15, 71, 54
+NAME, EXTENSION, ENTRY_POINT, CAPABILITY, DECORATE = 5, 10, 15, 17, 71
+FUNCTION, FUNCTION_END, FUNCTION_CALL = 54, 56, 57
 TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_ARRAY, TYPE_STRUCT, TYPE_POINTER, TYPE_FUNCTION = (
     20, 21, 22, 23, 28, 30, 32, 33
 )  # fmt: skip
@@ -28,11 +29,14 @@ POINTER = 8
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`sizes`: of each argument in bytes, in order; `pointers`: whether it is an address."""
+    """`sizes`: of each argument in bytes, in order; `pointers`: whether it is an address.
+
+    None of a structure that holds one address alone: so the front end hands over the pointers of a base class.
+    """
 
     name: str
     sizes: tuple[int, ...]
-    pointers: tuple[bool, ...]
+    pointers: tuple[bool | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,10 @@ class _Types:
             return -(-at // widest) * widest, widest
         return 0, 1  # an opaque type, whose size no argument has
 
+    def address_alone(self, name: int) -> bool:
+        kind, members = self.rows[name]
+        return kind == TYPE_STRUCT and len(members) == 1 and self.rows[members[0]][0] == TYPE_POINTER
+
     def pointee(self, name: int) -> int:
         return self.rows[name][1][1]
 
@@ -93,7 +101,7 @@ def read(data: bytes, where: str) -> Module:
         if code == ENTRY_POINT:
             entries[words[1]] = text_of(words[2:])
         elif code == DECORATE:
-            if words[1] == LINKAGE and words[-1] == IMPORT:
+            if imported(code, words):
                 imports.append(text_of(words[2:]))
             elif words[1] == CPACKED:
                 types.packed.add(words[0])
@@ -112,11 +120,13 @@ def read(data: bytes, where: str) -> Module:
     for function, name in entries.items():
         arguments = types.rows[signatures[function]][1][1:]
         values = parameters.get(function, [])
-        sizes, pointers = [], []
+        sizes: list[int] = []
+        pointers: list[bool | None] = []
         for kind, value in zip(arguments, values, strict=True):
             held = types.rows[kind][0] == TYPE_POINTER and value in by_value
             sizes.append(types.size(types.pointee(kind) if held else kind))
-            pointers.append(types.rows[kind][0] == TYPE_POINTER and not held)
+            alone = held and types.address_alone(types.pointee(kind))
+            pointers.append(None if alone else types.rows[kind][0] == TYPE_POINTER and not held)
         kernels.append(Kernel(name, tuple(sizes), tuple(pointers)))
     return Module(tuple(kernels), tuple(sorted(set(imports))))
 
@@ -134,6 +144,16 @@ def instructions(data: bytes, where: str) -> Iterator[tuple[int, tuple[int, ...]
             raise ToolError(f"a SPIR-V module is cut at byte {4 * at}", where)
         yield code, words[at + 1 : at + length]
         at += length
+
+
+def imported(code: int, words: tuple[int, ...]) -> bool:
+    """Whether an instruction says that the function it names is defined elsewhere."""
+    return code == DECORATE and words[1] == LINKAGE and words[-1] == IMPORT
+
+
+def words_of(text: str) -> tuple[int, ...]:
+    data = text.encode() + b"\0"
+    return struct.unpack(f"<{-(-len(data) // 4)}I", data.ljust(-(-len(data) // 4) * 4, b"\0"))
 
 
 def text_of(words: tuple[int, ...]) -> str:

@@ -32,6 +32,31 @@ struct Scale {
   }
 };
 
+struct Rows {
+  int* several[2];
+  double plus;
+};
+
+struct Shared : Rows {  // taken apart for its accessor: its addresses become structures of their own
+  const int* from;
+  char tag;
+  int* to;
+  sycl::local_accessor<int, 1> tile;
+};
+
+struct Inherited : Shared {
+  int* unused;
+  Nested nested;
+  void operator()(sycl::nd_item<1> item) const {
+    const int i = item.get_global_id(0), l = item.get_local_id(0);
+    tile[l] = from[i] + tag;
+    sycl::group_barrier(item.get_group());
+    to[i] = tile[item.get_local_range(0) - 1 - l];
+    several[0][i] = several[1][i] = static_cast<int>(plus);
+    nested.pair.place[i * nested.pair.step] = static_cast<float>(nested.plus) + nested.tag;
+  }
+};
+
 template <int kPlus>
 void named(sycl::queue& queue, float* x) {
   queue.submit([&](sycl::handler& handler) {
@@ -76,6 +101,14 @@ void accessors(sycl::queue& queue, sycl::buffer<int, 1>& buffer, Nested nested) 
       numbers[i] = static_cast<int>(tile[3 - l / 4][3 - l % 4]);
       nested.pair.place[i * nested.pair.step] = static_cast<float>(nested.plus) + nested.tag;
     });
+  });
+}
+
+void inherited(sycl::queue& queue, int* numbers, Nested nested) {
+  queue.submit([&](sycl::handler& handler) {
+    const sycl::local_accessor<int, 1> tile(16, handler);
+    const Shared shared{{{numbers + 2 * kItems, numbers + 3 * kItems}, 9.5}, numbers, 5, numbers + kItems, tile};
+    handler.parallel_for(sycl::nd_range<1>(kItems, 16), Inherited{shared, nullptr, nested});
   });
 }
 
@@ -128,6 +161,16 @@ int main() {
   for (int i = 0; i < kItems; ++i) {
     expect("accessor", numbers[i], i / 16 * 16 + 15 - i % 16);
     expect("nested", x[2 * i], 5.25);
+  }
+
+  auto* handed = sycl::malloc_shared<int>(4 * kItems, queue);
+  for (int i = 0; i < 4 * kItems; ++i) handed[i] = i < kItems ? 7 * i : -1;
+  inherited(queue, handed, {5, {x, 2}, 0.25});
+  queue.wait();
+  for (int i = 0; i < kItems; ++i) {
+    expect("inherited", handed[kItems + i], 7 * (i / 16 * 16 + 15 - i % 16) + 5);
+    expect("array", handed[2 * kItems + i] + handed[3 * kItems + i], 18);
+    expect("nested of a base", x[2 * i], 5.25);
   }
 
   auto* d = sycl::malloc_shared<double>(kItems, queue);

@@ -188,39 +188,66 @@ def _without_folder(data: bytes) -> dict[str, bytes]:
     return {name: part for name, part in objects.sections(data, "kernels.o") if "debug" not in name}
 
 
-SPLIT = """#include <sycl/sycl.hpp>
+BUILTINS = """#include <sycl/sycl.hpp>
+using short8 = short __attribute__((ext_vector_type(8)));
+using int8 = int __attribute__((ext_vector_type(8)));
+using int2 = int __attribute__((ext_vector_type(2)));
+using float8 = float __attribute__((ext_vector_type(8)));
 #ifdef __SYCL_DEVICE_ONLY__
-SYCL_EXTERNAL __attribute__((convergent)) void __spirv_ControlBarrierArriveINTEL(int, int, int);
-SYCL_EXTERNAL __attribute__((convergent)) void __spirv_ControlBarrierWaitINTEL(int, int, int);
+#define BUILTIN SYCL_EXTERNAL __attribute__((convergent))
+BUILTIN void __spirv_ControlBarrierArriveINTEL(int, int, int);
+BUILTIN void __spirv_ControlBarrierWaitINTEL(int, int, int);
+BUILTIN void __spirv_Subgroup2DBlockLoadINTEL(int, int, int, int, const void*, int, int, int, int2, void*);
+BUILTIN void __spirv_Subgroup2DBlockLoadTransformINTEL(int, int, int, int, const void*, int, int, int, int2, void*);
+BUILTIN void __spirv_Subgroup2DBlockStoreINTEL(int, int, int, int, void*, const void*, int, int, int, int2);
+BUILTIN float8 __spirv_SubgroupMatrixMultiplyAccumulateINTEL(int, short8, int8, float8, int);
 #endif
-void swap(sycl::queue& queue, int* x) {
-  queue.submit([&](sycl::handler& handler) {
-    sycl::local_accessor<int, 1> tile(256, handler);
-    handler.parallel_for(sycl::nd_range<1>(1024, 256), [=](sycl::nd_item<1> item) {
-      tile[item.get_local_id(0)] = x[item.get_global_id(0)];
+struct Product {
+  const sycl::half *x, *weight;
+  float* output;
+  int wide, kind;
+  [[sycl::reqd_sub_group_size(16)]] void operator()(sycl::nd_item<1> item) const {
 #ifdef __SYCL_DEVICE_ONLY__
-      __spirv_ControlBarrierArriveINTEL(2, 2, 0x104);
-      __spirv_ControlBarrierWaitINTEL(2, 2, 0x102);
+    short8 a;
+    int8 b;
+    __spirv_Subgroup2DBlockLoadINTEL(2, 16, 8, 1, x, 32, 8, 32, int2{0, 0}, &a);
+    __spirv_Subgroup2DBlockLoadTransformINTEL(2, 16, 16, 1, weight, wide, 16, wide, int2{0, 0}, &b);
+    float8 c = __spirv_SubgroupMatrixMultiplyAccumulateINTEL(16, a, b, float8{}, KIND);
+    __spirv_ControlBarrierArriveINTEL(2, 2, 0x104);
+    __spirv_ControlBarrierWaitINTEL(2, 2, 0x102);
+    __spirv_Subgroup2DBlockStoreINTEL(4, 16, 8, 1, &c, output, 64, 8, 64, int2{0, 0});
 #endif
-      x[item.get_global_id(0)] = tile[255 - item.get_local_id(0)];
-    });
-  });
-}
+  }
+};
+void launched(sycl::queue& queue, Product product) { queue.parallel_for(sycl::nd_range<1>(16, 16), product); }
 """
+FLOATS = 0x400 | 0x800  # of both matrices, as the extension numbers them
 
 
-def test_split_barriers_are_instructions_and_the_graphics_compiler_takes_them(tmp_path: Path) -> None:
-    """The front end's translator stops at them. Intel's CPU runtime has none, so machine code is what can be asked."""
-    (tmp_path / "split.cpp").write_text(SPLIT)
-    done = run("-fsycl", "-c", "-fPIC", "split.cpp", "-o", "split.o", cwd=tmp_path)
+def test_builtins_that_the_translator_does_not_write_are_instructions(tmp_path: Path) -> None:
+    """The graphics compiler takes them. Intel's CPU runtime has none of them, so no more can be asked here."""
+    (tmp_path / "a.cpp").write_text(BUILTINS)
+    done = run("-fsycl", "-c", "-fPIC", f"-DKIND={FLOATS}", "a.cpp", "-o", "a.o", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    ((image,),) = (one.images for one in objects.payloads(str(tmp_path / "split.o")))
-    rows = list(spirv.instructions(image.spirv, "split.cpp"))
+    ((image,),) = (one.images for one in objects.payloads(str(tmp_path / "a.o")))
+    rows = list(spirv.instructions(image.spirv, "a.cpp"))
     constants = {words[1]: words[2] for code, words in rows if code == spirv.CONSTANT}
     barriers = [(code, [constants[word] for word in words]) for code, words in rows if code in (6142, 6143)]
     assert barriers == [(6142, [2, 2, 0x104]), (6143, [2, 2, 0x102])]
-    assert (spirv.CAPABILITY, (6141,)) in rows
-    assert not any("ControlBarrier" in name for name in spirv.read(image.spirv, "split.cpp").imports)
-    done = run("-fsycl", *TARGETS, "-shared", "split.o", "-o", "split.so", cwd=tmp_path)
+    ((_, _, depth, *_, kind),) = (words for code, words in rows if code == 6237)
+    assert (constants[depth], kind) == (16, FLOATS)
+    blocks = {code: [constants.get(word) for word in words[:4]] for code, words in rows if 6231 <= code <= 6235}
+    assert blocks == {6231: [2, 16, 8, 1], 6232: [2, 16, 16, 1], 6235: [4, 16, 8, 1]}
+    assert {words[0] for code, words in rows if code == spirv.CAPABILITY} >= {6141, 6228, 6229, 6236}
+    assert not any("schema_patch" in name for name in spirv.read(image.spirv, "a.cpp").imports)
+    done = run("-fsycl", *TARGETS, "-shared", "a.o", "-o", "a.so", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(rb"barrier_count: +1\b", (tmp_path / "split.so").read_bytes())  # as the graphics compiler tells it
+    assert re.search(rb"barrier_count: +1\b", (tmp_path / "a.so").read_bytes())  # as the graphics compiler tells it
+
+
+def test_what_must_be_in_the_instruction_itself_must_be_a_constant(tmp_path: Path) -> None:
+    (tmp_path / "a.cpp").write_text(BUILTINS)
+    done = run("-fsycl", "-c", "-DKIND=kind", "a.cpp", "-o", "a.o", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "expected a constant as the last argument of __spirv_SubgroupMatrixMultiplyAccumulateINTEL" in done.stderr
+    assert not (tmp_path / "a.o").exists()

@@ -25,7 +25,7 @@ import msgspec
 
 from schema_patch.model import ToolError
 
-from . import barriers, cache, layouts, places
+from . import builtins, cache, layouts, places
 from .runtime import Runtime
 
 # The libraries that the front end links to what needs them, each made of a part of device_library.cpp or of nothing.
@@ -69,7 +69,7 @@ def compile_device(source: str, words: Sequence[str], runtime: Runtime) -> Devic
     """Raises ToolError with what the front end says, each message at its line of the source."""
     text = _text(source)
     # .sycl is no suffix that the front end knows.
-    words = ("-x", "c++", *barriers.RENAMED, *words)
+    words = ("-x", "c++", *builtins.RENAMED, *words)
     if brings_libraries(runtime):
         words = (*words, "-include", str(resources.files(__package__) / "bfloat16.hpp"))
     root = toolchain(runtime)
@@ -160,7 +160,7 @@ def _image(row: dict[str, Any], source: str) -> Image:
         (name, sorted((key, value if isinstance(value, int) else bytes.fromhex(value)) for key, value in values))
         for name, values in row["properties"]
     ]
-    return Image(barriers.written(Path(row["path"]).read_bytes(), source), tuple(row["entries"]), properties)
+    return Image(builtins.written(Path(row["path"]).read_bytes(), source), tuple(row["entries"]), properties)
 
 
 def _ask(job: dict[str, Any], what: str) -> Any:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from schema_patch.model import Severity
 
-from .diagnosis import Line, toolchain
-from .toolchain import Facts, Program
+from .diagnosis import Diagnosis, toolchain
+from .toolchain import Executable, Facts
 
 
-def torch(facts: Facts, purpose: str) -> Iterator[Line]:
+def torch(facts: Facts, purpose: str) -> Iterator[Diagnosis]:
     """torch is there, can be imported, and has the devices that the build is for."""
     python = facts.interpreter.executable
     if facts.torch is None:
@@ -19,76 +19,78 @@ def torch(facts: Facts, purpose: str) -> Iterator[Line]:
             why = "an extension is built against the torch that is installed, by importing it"
             if "libsycl.so." in facts.torch_error:
                 why += "; its SYCL runtime is not where the loader looks"
-            yield Line("torch", Severity.ERROR, found, why, f"{python} -c 'import torch'   # until this works")
+            yield Diagnosis("torch", Severity.ERROR, found, why, f"{python} -c 'import torch'   # until this works")
         else:
             why = "an extension is built against the torch that is installed, and runs with no other"
-            yield Line("torch", Severity.ERROR, f"no torch in {python}", why, f"{python} -m pip install torch")
+            yield Diagnosis("torch", Severity.ERROR, f"no torch in {python}", why, f"{python} -m pip install torch")
         return
     built = f"torch {facts.torch.version}"
     if purpose == "bmg" and not facts.torch.xpu:
         found = f"{built} without XPU"
         why = "what is built beside it loads here and runs on its CPU; for the card, build where torch has XPU"
-        yield Line("torch", Severity.WARNING, found, why)
+        yield Diagnosis("torch", Severity.WARNING, found, why)
     elif purpose == "xpu" and not facts.torch.xpu:
         plain = facts.torch.version.partition("+")[0]
         why = "SyclExtension finds neither SYCL headers nor libtorch_xpu.so, and no tensor can be on an XPU"
         fix = f"{python} -m pip install --force-reinstall 'torch=={plain}+xpu'   # from PyTorch's index for xpu"
-        yield Line("torch", Severity.ERROR, f"{built} without XPU", why, fix)
+        yield Diagnosis("torch", Severity.ERROR, f"{built} without XPU", why, fix)
     else:
-        yield Line("torch", Severity.NOTE, f"{built} {'with' if facts.torch.xpu else 'without'} XPU")
+        yield Diagnosis("torch", Severity.NOTE, f"{built} {'with' if facts.torch.xpu else 'without'} XPU")
 
 
-def build_tools(facts: Facts, purpose: str) -> Iterator[Line]:
+def build_tools(facts: Facts, purpose: str) -> Iterator[Diagnosis]:
     """A C++ compiler, ninja, and what pip needs to build without isolation."""
     cxx = facts.programs.get("c++")
     if cxx is None:
         asked = facts.environment.get("CXX") or "c++"
         why = "the host side of every extension is compiled by it"
-        yield Line("c++", Severity.ERROR, f"no {asked} on the path", why, "apt-get install g++")
+        yield Diagnosis("c++", Severity.ERROR, f"no {asked} on the path", why, "apt-get install g++")
     else:
         yield from _cxx(cxx)
     python = facts.interpreter.executable
     if ninja := facts.programs.get("ninja"):
-        yield Line("ninja", Severity.NOTE, f"ninja {ninja.version} ({ninja.path})")
+        yield Diagnosis("ninja", Severity.NOTE, f"ninja {ninja.version} ({ninja.path})")
     else:
         needed = purpose != "host"
         why = "SyclExtension is built by it alone" if needed else "without it files are compiled one after the other"
         severity = Severity.ERROR if needed else Severity.WARNING
-        yield Line("ninja", severity, "no ninja on the path", why, f"{python} -m pip install ninja")
+        yield Diagnosis("ninja", severity, "no ninja on the path", why, f"{python} -m pip install ninja")
     missing = [name for name in ("pip", "setuptools", "wheel") if name not in facts.interpreter.packages]
     if missing:
         why = "a build without isolation uses what is installed beside torch"
         fix = f"{python} -m ensurepip; {python} -m pip install {' '.join(missing)}"
-        yield Line("pip", Severity.ERROR, f"not installed in {python}: {', '.join(missing)}", why, fix)
+        yield Diagnosis("pip", Severity.ERROR, f"not installed in {python}: {', '.join(missing)}", why, fix)
 
 
-def _cxx(cxx: Program) -> Iterator[Line]:
+def _cxx(cxx: Executable) -> Iterator[Diagnosis]:
     banner = cxx.said.lower()
     if cxx.version and "clang" not in banner and int(cxx.version.split(".")[0]) < 10:
         why = "torch's headers are C++20, which g++ knows from release 10 on"
         fix = "apt-get install g++-12 && export CXX=g++-12"
-        yield Line("c++", Severity.ERROR, f"{cxx.said} ({cxx.path})", why, fix)
+        yield Diagnosis("c++", Severity.ERROR, f"{cxx.said} ({cxx.path})", why, fix)
     else:
-        yield Line("c++", Severity.NOTE, f"{cxx.said} ({cxx.path})")
+        yield Diagnosis("c++", Severity.NOTE, f"{cxx.said} ({cxx.path})")
 
 
-def cpu_device(facts: Facts, purpose: str) -> Iterator[Line]:
+def cpu_device(facts: Facts, purpose: str) -> Iterator[Diagnosis]:
     """The SYCL CPU device of intel-opencl-rt, on which a host build runs its kernels, can be seen."""
     package = facts.interpreter.packages.get("intel-opencl-rt")
     if not package:
         if purpose == "host":
             why = "the kit's own operators run on its CPU device; other trees need not"
             fix = f"{facts.interpreter.executable} -m pip install 'intel-opencl-rt=={toolchain().compiler}.*'"
-            yield Line("cpu-device", Severity.WARNING, "intel-opencl-rt is not installed", why, fix)
+            yield Diagnosis("cpu-device", Severity.WARNING, "intel-opencl-rt is not installed", why, fix)
         return
     if facts.devices is None:
         return
     icd = next((path for path in facts.interpreter.libraries if path.endswith("libintelocl.so")), "libintelocl.so")
     if facts.devices.as_it_is.get("cpu"):
-        yield Line("cpu-device", Severity.NOTE, f"intel-opencl-rt {package}: its CPU device is seen")
+        yield Diagnosis("cpu-device", Severity.NOTE, f"intel-opencl-rt {package}: its CPU device is seen")
     elif facts.devices.shown.get("cpu"):
         found = f"intel-opencl-rt {package}: its CPU device is seen once OCL_ICD_FILENAMES names it, as esimd_ops does"
-        yield Line("cpu-device", Severity.NOTE, found, fix=f"export OCL_ICD_FILENAMES={icd}   # for other programs")
+        yield Diagnosis(
+            "cpu-device", Severity.NOTE, found, fix=f"export OCL_ICD_FILENAMES={icd}   # for other programs"
+        )
     else:
         selector = [f"{name}={value}" for name in ("ONEAPI_DEVICE_SELECTOR", "OCL_ICD_FILENAMES")
                     if (value := facts.environment.get(name))]  # fmt: skip
@@ -96,33 +98,35 @@ def cpu_device(facts: Facts, purpose: str) -> Iterator[Line]:
         found = f"intel-opencl-rt {package}: {said}" + (f" with {' '.join(selector)}" if selector else "")
         why = "every operator of a host build fails at its first call"
         fix = f"unset ONEAPI_DEVICE_SELECTOR; export OCL_ICD_FILENAMES={icd}"
-        yield Line("cpu-device", Severity.ERROR if purpose == "host" else Severity.WARNING, found, why, fix)
+        yield Diagnosis("cpu-device", Severity.ERROR if purpose == "host" else Severity.WARNING, found, why, fix)
 
 
-def memory(facts: Facts, purpose: str) -> Iterator[Line]:
+def memory(facts: Facts, purpose: str) -> Iterator[Diagnosis]:
     """There is memory for as many jobs as will be started."""
     each, fitting = _per_job(purpose), fitting_jobs(facts, purpose)
     asked = facts.environment.get("MAX_JOBS")
     if asked is not None and not (asked.isdecimal() and int(asked)):
         why = "torch's builder ends with a traceback, or waits for ever"
-        yield Line("memory", Severity.ERROR, f"MAX_JOBS={asked}, expected a number", why, f"export MAX_JOBS={fitting}")
+        yield Diagnosis(
+            "memory", Severity.ERROR, f"MAX_JOBS={asked}, expected a number", why, f"export MAX_JOBS={fitting}"
+        )
         return
     jobs = int(asked) if asked else max(2, facts.cpus + 1 + (facts.cpus > 2))  # ninja's own choice
     found = f"{facts.memory / 2**30:.1f} GiB available for {jobs} jobs{'' if asked else ' (as ninja would start)'}"
     if facts.memory < each * jobs:
         why = f"a job may take {each / 2**30:g} GiB; a compiler that is killed for memory fails without saying so"
         severity = Severity.ERROR if facts.memory < each else Severity.WARNING
-        yield Line("memory", severity, found, why, f"export MAX_JOBS={fitting}")
+        yield Diagnosis("memory", severity, found, why, f"export MAX_JOBS={fitting}")
     else:
-        yield Line("memory", Severity.NOTE, found)
+        yield Diagnosis("memory", Severity.NOTE, found)
 
 
-def stale_caches(facts: Facts, _: str) -> Iterator[Line]:
+def stale_caches(facts: Facts, _: str) -> Iterator[Diagnosis]:
     """No compile cache holds graphs made with the operators' old schemas."""
     for cached in facts.caches:
         found = f"{cached.kind} cache {cached.path} names known operators ({cached.operators})"
         why = "no cache key sees a schema: a graph from before the rebuild comes back after it"
-        yield Line("caches", Severity.WARNING, found, why, f"schema-patch caches --purge {cached.path}")
+        yield Diagnosis("caches", Severity.WARNING, found, why, f"schema-patch caches --purge {cached.path}")
 
 
 def fitting_jobs(facts: Facts, purpose: str) -> int:

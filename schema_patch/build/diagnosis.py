@@ -24,7 +24,7 @@ class Crashing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: str
 
 
-class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Cards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Cards of one architecture and release, by PCI device number."""
 
     pci: tuple[str, ...]
@@ -39,14 +39,14 @@ class Toolchain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arch: str
     memory: dict[str, float]
     crashing: tuple[Crashing, ...]
-    card: tuple[Card, ...]
+    card: tuple[Cards, ...]
 
     def why_crashing(self, word: str) -> str | None:
         return next((group.why for group in self.crashing if word.lower().replace("_", "-") in group.names), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Diagnosis:
     """What was found, why it matters, the command that fixes it; a note is in order and needs none."""
 
     check: str
@@ -56,7 +56,7 @@ class Line:
     fix: str = ""
 
 
-Check = Callable[[Facts, str], Iterator[Line]]
+Check = Callable[[Facts, str], Iterator[Diagnosis]]
 
 
 @cache

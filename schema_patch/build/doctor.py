@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from . import checks_build, checks_driver, checks_sycl
 from .checks_build import fitting_jobs
-from .diagnosis import Check, Line, toolchain
+from .diagnosis import Check, Diagnosis, toolchain
 from .toolchain import Facts
 
-__all__ = ["PURPOSES", "Line", "examine", "fitting_jobs", "settled", "toolchain"]
+__all__ = ["PURPOSES", "Diagnosis", "examine", "fitting_jobs", "settled", "toolchain"]
 
 PURPOSES = ("xpu", "host")  # that a machine itself can speak for; `bmg` is asked for
 CHECKS: tuple[Check, ...] = (
@@ -49,6 +49,6 @@ def settled(facts: Facts, asked: str, compiler: str = "auto", *, sycl: bool = Fa
     return "xpu" if compiler == "icpx" or (compiler == "auto" and fits and xpu) else "bmg"
 
 
-def examine(facts: Facts, purpose: str) -> tuple[Line, ...]:
+def examine(facts: Facts, purpose: str) -> tuple[Diagnosis, ...]:
     """All checks for a build: `xpu` (SYCL extensions, icpx), `bmg` (the kit's own compiler) or `host` (C++, g++)."""
     return tuple(line for check in CHECKS for line in check(facts, purpose))

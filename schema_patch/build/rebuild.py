@@ -88,7 +88,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Rebuilt:
     """How far it came: `report` is what was judged last; there are wheels only where it is clean."""
 
     made: Patch
@@ -99,7 +99,7 @@ class Result:
     device: tuple[link.Linked, ...] = ()
 
 
-def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
+def run(job: Job, work: Path, table: Table, watch: Watch) -> Rebuilt:
     """The whole course but for putting the results in place. Raises ToolError where it cannot go on."""
     root = work / "patched" / job.source.resolve().name
     copy(job.source, root, job.out)
@@ -112,7 +112,7 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
             "nothing to patch, so no control differs from it: take the marks away with `strip`", str(job.source)
         )
     if not report:
-        return Result(made, report, digest)
+        return Rebuilt(made, report, digest)
     with watch("building") as progress:
         wheel = _build(job, root, work / "wheel", job.out / "build.log", progress)
     with watch("verifying") as progress:
@@ -120,15 +120,15 @@ def run(job: Job, work: Path, table: Table, watch: Watch) -> Result:
         report = renamed(verify(wheel, made, left, job, table, progress), names)
     device = link.records(work / MADE)
     if not report or not job.control:
-        return Result(made, report, digest, wheel if report else None, device=device)
+        return Rebuilt(made, report, digest, wheel if report else None, device=device)
     root = work / "control" / job.source.resolve().name
     copy(job.source, root, job.out)
     with watch("building the control") as progress:
         control = _build(job, root, work / "control-wheel", job.out / "control.log", progress)
     difference = same_but_schemas(wheel, control, job.returns)
     if not difference:
-        return Result(made, difference, digest)
-    return Result(made, report, digest, wheel, control, device)
+        return Rebuilt(made, difference, digest)
+    return Rebuilt(made, report, digest, wheel, control, device)
 
 
 def settings(facts: Facts, python: str, purpose: str, epoch: int) -> Settings:
@@ -162,7 +162,7 @@ def with_own_compiler(job: Job, work: Path, facts: Facts) -> Job:
     return replace(job, settings=replace(job.settings, variables=tuple(own.items())))
 
 
-def publish(result: Result, out: Path, record: bytes) -> list[Path]:
+def publish(result: Rebuilt, out: Path, record: bytes) -> list[Path]:
     """Moves the wheels to where they were asked for; the record last, so that what it names is there."""
     assert result.wheel is not None
     moves = [(result.wheel, out / result.wheel.name)]

@@ -17,7 +17,7 @@ import msgspec
 from schema_patch.model import ToolError
 
 from .driver.link import Linked
-from .rebuild import Job, Result
+from .rebuild import Job, Rebuilt
 from .toolchain import Facts
 
 EPOCH = 315532800  # 1980-01-01, the earliest date that a wheel can hold: for a tree whose commits tell no other
@@ -43,7 +43,7 @@ def epoch(found: Mapping[str, object] | None, environment: Mapping[str, str]) ->
     return time if isinstance(time, int) else EPOCH
 
 
-def record(job: Job, result: Result, facts: Facts, purpose: str, found: Mapping[str, object] | None) -> bytes:
+def record(job: Job, result: Rebuilt, facts: Facts, purpose: str, found: Mapping[str, object] | None) -> bytes:
     """The text of build.json. `found`: what commit() says of the tree."""
     assert result.wheel is not None
     torch, made = facts.torch, result.made
@@ -81,7 +81,7 @@ def _linked(one: Linked) -> dict[str, object]:
     return {**row, "output": one.output.partition("/build/")[2] or os.path.basename(one.output)}
 
 
-def _libraries(result: Result) -> list[object]:
+def _libraries(result: Rebuilt) -> list[object]:
     found = result.report.facts.get("libraries")
     wheel = str(result.wheel)
     rows = found if isinstance(found, list) else []

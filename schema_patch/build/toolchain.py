@@ -31,7 +31,7 @@ VARIABLES = (
 PATIENCE = 120  # seconds that one program may take to tell its version, or torch to be imported from a cold disk
 
 
-class Program(msgspec.Struct, frozen=True):
+class Executable(msgspec.Struct, frozen=True):
     """A program on the path; `version` is empty where it would not tell."""
 
     path: str
@@ -67,7 +67,7 @@ class Interpreter(msgspec.Struct, frozen=True):
     libraries: tuple[str, ...]
 
 
-class Cache(msgspec.Struct, frozen=True):
+class FoundCache(msgspec.Struct, frozen=True):
     """A compile cache that names known operators."""
 
     kind: str
@@ -92,7 +92,7 @@ class Facts(msgspec.Struct, frozen=True):
     interpreter: Interpreter
     torch: Torch | None
     torch_error: str
-    programs: Mapping[str, Program]
+    programs: Mapping[str, Executable]
     environment: Mapping[str, str]
     path_runtimes: tuple[str, ...]  # files libsycl.so.N in the directories of LD_LIBRARY_PATH, in its order
     devices: Devices | None
@@ -100,7 +100,7 @@ class Facts(msgspec.Struct, frozen=True):
     cards: tuple[str, ...]
     cpus: int
     memory: int
-    caches: tuple[Cache, ...]
+    caches: tuple[FoundCache, ...]
     driver: Driver | None = None
 
 
@@ -145,7 +145,7 @@ def arch_words(given: str) -> list[str]:
     return [word for word in re.split(r"[,;\s]+", given) if word]
 
 
-def find_programs(environment: Mapping[str, str]) -> dict[str, Program]:
+def find_programs(environment: Mapping[str, str]) -> dict[str, Executable]:
     """The programs of a build that are on the path, each asked for its version."""
     compiler = (environment.get("CXX") or "c++").split()[0]
     found = {}
@@ -186,12 +186,12 @@ def available_memory(meminfo: Path = Path("/proc/meminfo"), control_group: Path 
     return free if limit == "max" else min(free, max(0, int(limit) - int(used)))
 
 
-def _version(path: str, environment: Mapping[str, str]) -> Program:
+def _version(path: str, environment: Mapping[str, str]) -> Executable:
     # `ocloc --version` is an error to older ones; what else they know, only a device can be asked.
     done = _run([path, "--version"], environment)
     said = (done.stdout + done.stderr).strip()
     found = re.search(r"\d+\.\d+(?:\.\d+)*", said)
-    return Program(path, found[0] if found and not done.returncode else "", said.splitlines()[0] if said else "")
+    return Executable(path, found[0] if found and not done.returncode else "", said.splitlines()[0] if said else "")
 
 
 def _ocloc_ids(ocloc: str, word: str, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -241,11 +241,11 @@ def _driver(libraries: Sequence[str], devices: Sequence[str]) -> Driver:
     )
 
 
-def _caches(namespaces: Sequence[str], environment: Mapping[str, str]) -> tuple[Cache, ...]:
+def _caches(namespaces: Sequence[str], environment: Mapping[str, str]) -> tuple[FoundCache, ...]:
     from schema_patch.installed import caches
 
     found = caches.find((), namespaces, environment) if namespaces else []
-    return tuple(Cache(cache.kind, str(cache.path), len(cache.operators)) for cache in found if cache.operators)
+    return tuple(FoundCache(cache.kind, str(cache.path), len(cache.operators)) for cache in found if cache.operators)
 
 
 def _ask(python: str, environment: Mapping[str, str], words: Sequence[str], kind: type[Answer]) -> Answer:

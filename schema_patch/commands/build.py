@@ -18,7 +18,7 @@ from schema_patch.model import Severity, Verdict
 from .help import Command, examples
 
 if TYPE_CHECKING:
-    from schema_patch.build.doctor import Line
+    from schema_patch.build.doctor import Diagnosis
     from schema_patch.build.toolchain import Facts
 
 PYTHON = click.option(
@@ -63,7 +63,7 @@ def doctor(source: str | None, python: str, purpose: str, form: str) -> int:
     return 1 if refusals(lines) else 0
 
 
-def show(lines: Sequence[Line], *, err: bool = False) -> None:
+def show(lines: Sequence[Diagnosis], *, err: bool = False) -> None:
     """Each line: what was found, why it matters, what fixes it."""
     colours = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "green"}
     for line in lines:
@@ -75,11 +75,11 @@ def show(lines: Sequence[Line], *, err: bool = False) -> None:
             click.echo(f"    fix: {line.fix}", err=err)
 
 
-def refusals(lines: Sequence[Line]) -> list[Line]:
+def refusals(lines: Sequence[Diagnosis]) -> list[Diagnosis]:
     return [line for line in lines if line.severity is Severity.ERROR]
 
 
-def _json(facts: Facts, purpose: str, lines: Sequence[Line]) -> str:
+def _json(facts: Facts, purpose: str, lines: Sequence[Diagnosis]) -> str:
     import msgspec
 
     document = {"version": 1, "for": purpose, "lines": lines, "facts": facts}
@@ -172,7 +172,7 @@ def _equipped(
     arch: str | None = None,
     jobs: int | None = None,
     namespaces: Sequence[str] = (),
-) -> tuple[Facts, str, Sequence[Line]]:
+) -> tuple[Facts, str, Sequence[Diagnosis]]:
     """What a build will meet, what it is for, and what doctor says of that. Without a tree: a build by hand.
 
     For a tree, and by the kit's own compiler, what is compiled for and by how many at once is settled here.

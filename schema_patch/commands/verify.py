@@ -143,7 +143,7 @@ def _compare(
     from schema_patch.verify import compare
     from schema_patch.verify.gather import gather
 
-    kinds = [kind.value for kind in compare.Kind]
+    kinds = [kind.value for kind in compare.Aspect]
     for word in expect:
         if word not in kinds:
             raise click.BadParameter(f"{word} is none of {', '.join(kinds)}", param_hint="--expect")

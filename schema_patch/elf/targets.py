@@ -27,15 +27,15 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cards: str = ""
 
 
-class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: tuple[Target, ...]
     families: dict[str, tuple[str, ...]] = {}
 
 
 @cache
-def known() -> _Policy:
+def known() -> _Targets:
     """The names that ship with the kit. Raises ToolError where the file breaks its own rules."""
-    return policies.load("targets", _Policy)
+    return policies.load("targets", _Targets)
 
 
 def wanted(word: str) -> dict[str, str]:

@@ -36,7 +36,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
 
 
-class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Cards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     architecture: dict[str, Core]
     card: tuple[Card, ...]
 
@@ -88,9 +88,9 @@ def _core(card: Card) -> Core:
 
 
 @cache
-def _policy() -> _Policy:
+def _policy() -> _Cards:
     """policies/cards.toml. Raises ToolError where a card names an architecture that is not there."""
-    policy = policies.load("cards", _Policy)
+    policy = policies.load("cards", _Cards)
     for card in policy.card:
         if card.architecture not in policy.architecture:
             raise ToolError(f"no architecture '{card.architecture}', of {card.title}", policies.path("cards"))

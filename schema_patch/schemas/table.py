@@ -30,7 +30,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     never_given: tuple[str, ...] = ()  # tensor arguments that no call had, where it was observed
 
 
-class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Operators(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     namespaces: tuple[str, ...]
     operators: dict[str, Entry]
     recognised: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class _Joined(Table):
 def read(data: bytes, where: str) -> Table:
     """A table from the bytes of a policy file; `where` names it in errors."""
     try:
-        policy = msgspec.toml.decode(data, type=_Policy)
+        policy = msgspec.toml.decode(data, type=_Operators)
     except msgspec.MsgspecError as error:
         raise ToolError(f"not an operator table: {error}", where) from error
     for name, entry in policy.operators.items():

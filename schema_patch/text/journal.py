@@ -30,7 +30,7 @@ class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: bytes
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FileChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was done to one file; `path` is relative to the journal."""
 
     path: str
@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
     version: int
-    entries: list[Entry]
+    entries: list[FileChange]
 
 
 def digest(data: bytes) -> str:
@@ -59,7 +59,7 @@ class Journal:
         start = Path(root if os.path.isdir(root) else os.path.dirname(root) or ".").resolve()
         self.root = next((folder for folder in (start, *start.parents) if (folder / NAME).exists()), start)
         self.file = self.root / NAME
-        self.entries: list[Entry] = []
+        self.entries: list[FileChange] = []
         self.taken_over: list[Path] = []
 
     def __enter__(self) -> Journal:
@@ -90,7 +90,7 @@ class Journal:
         for file, new, made in plans:
             undo = tuple(Undo(e.span.start, e.span.end, e.new) for e in edits.inverse(file.data, made))
             path = os.path.relpath(file.real, self.root)
-            self.entries.append(Entry(path, digest(file.data), digest(new), undo))
+            self.entries.append(FileChange(path, digest(file.data), digest(new), undo))
         self.save()
 
     def forget(self, unwritten: Collection[files.SourceFile]) -> None:
@@ -128,7 +128,7 @@ class Journal:
         within = Path(only).resolve() if only else self.root
         restored: list[str] = []
         errors: list[ToolError] = []
-        kept: list[Entry] = []
+        kept: list[FileChange] = []
         replacing = files.Replacing()
         stuck: set[str] = set()
         for path in {entry.path for entry in self.entries}:
@@ -151,7 +151,7 @@ class Journal:
         self.save()
         return sorted(set(restored)), errors
 
-    def _undo(self, entry: Entry, replacing: files.Replacing) -> bool:
+    def _undo(self, entry: FileChange, replacing: files.Replacing) -> bool:
         path = str(self.root / entry.path)
         if not os.path.exists(path):
             raise ToolError(f"gone since it was patched: put it back, or delete {self.file}", path)
@@ -171,7 +171,7 @@ class Journal:
         return True
 
 
-def _read(file: Path) -> list[Entry]:
+def _read(file: Path) -> list[FileChange]:
     if not file.exists():
         return []
     if not file.is_file():

@@ -19,7 +19,7 @@ WORD = re.compile(r"\w+|\s+|[^\w\s]+")
 SHOWN = 5  # names in one message
 
 
-class Kind(str, Enum):
+class Aspect(str, Enum):
     """What may differ, as `--expect` calls it."""
 
     LIBRARIES = "libraries"
@@ -31,12 +31,12 @@ class Kind(str, Enum):
     KERNELS = "kernels"
 
 
-CODES = dict(zip(Kind, ("SP220", "SP221", "SP222", "SP223", "SP224", "SP225", "SP226"), strict=True))
+CODES = dict(zip(Aspect, ("SP220", "SP221", "SP222", "SP223", "SP224", "SP225", "SP226"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    kind: Kind
+    kind: Aspect
     path: str
     message: str
     op: str = ""
@@ -53,7 +53,7 @@ def compare(
 
     Differences of a kind in `expect` are notes; any other counts. What is equal is in the report's facts.
     """
-    meant = {Kind(word) for word in expect}
+    meant = {Aspect(word) for word in expect}
     pairs, lone = _pairs(ours, others)
     differences = list(lone)
     rows: list[Checked] = []
@@ -68,7 +68,7 @@ def compare(
         Finding(CODES[d.kind], Location(d.path), d.op, d.message, Severity.NOTE if d.kind in meant else Severity.ERROR)
         for d in differences
     )
-    counts = {kind.value: sum(d.kind is kind for d in differences) for kind in Kind}
+    counts = {kind.value: sum(d.kind is kind for d in differences) for kind in Aspect}
     errors = [*errors, *(error for _, mine, other in pairs for error in _untold(mine, other))]
     facts: dict[str, object] = {"compared": len(pairs), "equal": equal, "differences": counts}
     if not pairs and not errors:
@@ -113,7 +113,7 @@ def _pairs(
     if len(ours) == len(others) == 1:  # named one by one, perhaps differently
         return list(zip(ours, ours.values(), others.values(), strict=True)), []
     lone = [
-        _Difference(Kind.LIBRARIES, facts.path, f"{'added' if facts is ours.get(key) else 'removed'}: {key}")
+        _Difference(Aspect.LIBRARIES, facts.path, f"{'added' if facts is ours.get(key) else 'removed'}: {key}")
         for key, facts in [*ours.items(), *others.items()]
         if (key in ours) != (key in others)
     ]
@@ -124,18 +124,18 @@ def _between(mine: ElfFacts, other: ElfFacts) -> Iterator[_Difference]:
     yield from _schemas(mine, other)
     before, after = other.device.targets(), mine.device.targets()
     if set(before) != set(after):
-        yield _Difference(Kind.TARGETS, mine.path, f"targets: {_changes(before, after)}")
+        yield _Difference(Aspect.TARGETS, mine.path, f"targets: {_changes(before, after)}")
     if set(other.needed) != set(mine.needed) or other.runpath != mine.runpath:
         run = f"; run path {word_diff(other.runpath, mine.runpath)}" if other.runpath != mine.runpath else ""
-        yield _Difference(Kind.RUNTIME, mine.path, f"needs: {_changes(other.needed, mine.needed)}{run}")
+        yield _Difference(Aspect.RUNTIME, mine.path, f"needs: {_changes(other.needed, mine.needed)}{run}")
     old, new = ({symbol.name for symbol in facts.symbols} for facts in (other, mine))
     if old != new:
-        yield _Difference(Kind.SYMBOLS, mine.path, f"exported symbols: {_changes(old, new)}")
+        yield _Difference(Aspect.SYMBOLS, mine.path, f"exported symbols: {_changes(old, new)}")
     was, now = _kernels(other), _kernels(mine)
     if was != now:
         changed = sorted(name for name in was.keys() & now.keys() if was[name] != now[name])
         names = f"; {len(changed)} with other code: {_some(changed)}" if changed else ""
-        yield _Difference(Kind.KERNELS, mine.path, f"kernels: {_changes(was, now)}{names}")
+        yield _Difference(Aspect.KERNELS, mine.path, f"kernels: {_changes(was, now)}{names}")
 
 
 def _untold(mine: ElfFacts, other: ElfFacts) -> Iterator[ToolError]:
@@ -154,17 +154,17 @@ def _schemas(mine: ElfFacts, other: ElfFacts) -> Iterator[_Difference]:
     for one in sorted({*mine.named} ^ {*other.named}, key=lambda one: (one.namespace, one.name)):
         side = "added" if one in mine.named else "removed"
         words = f"{side} {one.namespace}::{one.name}, without a schema"
-        yield _Difference(Kind.OPERATORS, mine.path, words, one.name)
+        yield _Difference(Aspect.OPERATORS, mine.path, words, one.name)
     for key in sorted({*before, *after}):
         space, op = key
         name = f"{space}::{op}" if space else op
         old, new = before.get(key, []), after.get(key, [])
         if old and new:
             if [s.schema for s in old] != [s.schema for s in new]:
-                yield _Difference(Kind.SCHEMAS, mine.path, word_diff(_texts(old), _texts(new)), op)
+                yield _Difference(Aspect.SCHEMAS, mine.path, word_diff(_texts(old), _texts(new)), op)
         else:
             text = _texts(new or old)
-            yield _Difference(Kind.OPERATORS, mine.path, f"{'added' if new else 'removed'} {name}: {text}", op)
+            yield _Difference(Aspect.OPERATORS, mine.path, f"{'added' if new else 'removed'} {name}: {text}", op)
 
 
 def _by_name(facts: ElfFacts) -> dict[tuple[str, str], list[FoundSchema]]:

@@ -19,7 +19,7 @@ WITHOUT = 80
 
 
 @dataclass(frozen=True)
-class Image:
+class DeviceImage:
     version: int
     kind: int
     format: int
@@ -52,7 +52,7 @@ class Library:
             table = elf.get_section_by_name(".tgtimg")
             self.table = table["sh_addr"], table["sh_size"] // 16
 
-    def images(self) -> list[Image]:
+    def images(self) -> list[DeviceImage]:
         version, count, _, rows, *_ = self._read("HHIQQQ", self.start)
         assert version == 1
         if not count:
@@ -66,11 +66,11 @@ class Library:
         places = [self._read("QQ", start + 16 * i) for i in range(count)]
         return [self._bytes(address, size) for address, size in places]
 
-    def _image(self, at: int, step: int) -> Image:
+    def _image(self, at: int, step: int) -> DeviceImage:
         version, kind, form = self._read("HBB", at)
         target, compile_options, link_options, *more = self._read("9Q" if step == WITHOUT else "11Q", at + 8)
         begin, end, entries, entries_end, sets, sets_end = more[-6:]
-        return Image(
+        return DeviceImage(
             version, kind, form, self._text(target), (self._text(compile_options), self._text(link_options)),
             next(name for name, address, _, size in self.sections if address <= begin < address + size),
             self._bytes(begin, end - begin),

@@ -17,8 +17,8 @@ def program(path: Path, script: str) -> Path:
     return path
 
 
-def image(name: str, spirv: bytes = b"code") -> frontend.Image:
-    return frontend.Image(spirv, (name,), [("SYCL/misc properties", [("optLevel", 2)])])
+def image(name: str, spirv: bytes = b"code") -> frontend.DeviceImage:
+    return frontend.DeviceImage(spirv, (name,), [("SYCL/misc properties", [("optLevel", 2)])])
 
 
 def kernel(name: str, line: int = 1, **more: object) -> Kernel:

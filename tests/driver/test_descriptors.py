@@ -11,7 +11,7 @@ import zstandard
 
 from schema_patch.build.driver import objects
 
-from .descriptors import Image, Library
+from .descriptors import DeviceImage, Library
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "real"))
 import wheels
@@ -22,7 +22,7 @@ LIBRARY = "vllm_xpu_kernels/_C.abi3.so"
 BY_KERNEL = {"SYCL/kernel param opt", "SYCL/implicit local arg"}
 
 
-def shape(image: Image) -> set[tuple[object, ...]]:
+def shape(image: DeviceImage) -> set[tuple[object, ...]]:
     """All of an image's row but what is of its kernels: which sets there are, and how each property is stored."""
     rows: set[tuple[object, ...]] = {
         ("version", image.version), ("kind", image.kind), ("options", image.options),

@@ -103,7 +103,7 @@ def test_the_arguments_are_where_the_host_compiler_has_them(kernels: Path) -> No
     assert checked >= 5
 
 
-def disagreement(kernel: arguments.Kernel, compiled: spirv.Kernel, image: frontend.Image) -> str | None:
+def disagreement(kernel: arguments.Kernel, compiled: spirv.EntryPoint, image: frontend.DeviceImage) -> str | None:
     try:
         arguments._agree(kernel, compiled, arguments._masks(image).get(kernel.name), "kernels.cpp")
     except ToolError as error:
@@ -130,7 +130,7 @@ def test_a_table_that_does_not_agree_with_the_code_is_refused(kernels: Path) -> 
     wrong = 0
     for image in found.images:
         (kernel,) = (k for k in found.kernels if k.name in image.entries)
-        other = frontend.Image(tampered(image.spirv), image.entries, image.properties)
+        other = frontend.DeviceImage(tampered(image.spirv), image.entries, image.properties)
         if other.spirv == image.spirv:
             continue
         for compiled in spirv.read(other.spirv, "kernels.cpp").kernels:

@@ -79,13 +79,13 @@ def test_an_instruction_that_the_front_end_does_not_write(tmp_path: Path) -> Non
     source.write_text(
         "#include <sycl/sycl.hpp>\n"
         "#ifdef __SYCL_DEVICE_ONLY__\n"
-        "SYCL_EXTERNAL void __spirv_ControlBarrierArriveINTEL(int, int, int);\n"
-        "#else\nvoid __spirv_ControlBarrierArriveINTEL(int, int, int) {}\n#endif\n"
-        "void run(sycl::queue& queue) {\n"
-        "  queue.single_task([=] { __spirv_ControlBarrierArriveINTEL(2, 2, 0); });\n}\n"
+        "SYCL_EXTERNAL int __spirv_BitwiseFunctionINTEL(int, int, int, int);\n"
+        "#else\nint __spirv_BitwiseFunctionINTEL(int, int, int, int) { return 0; }\n#endif\n"
+        "void run(sycl::queue& queue, int* x) {\n"
+        "  queue.single_task([=] { x[0] = __spirv_BitwiseFunctionINTEL(x[0], x[1], x[2], 42); });\n}\n"
     )
     done = run("-fsycl", "-c", source, "-o", tmp_path / "source.o")
-    refused(done, f"{source}: device code needs the SPIR-V extension SPV_INTEL_split_barrier")
+    refused(done, f"{source}: device code needs the SPIR-V extension SPV_INTEL_ternary_bitwise_function")
 
 
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_functions_that_nobody_has() -> None:
 
 
 @pytest.fixture
-def spirv_of_no_kernel() -> frontend.Image:
+def spirv_of_no_kernel() -> frontend.DeviceImage:
     return image("_ZTS6kernel", b"\x03\x02\x23\x07" + b"\0" * 16)
 
 
@@ -177,7 +177,7 @@ def test_an_ocloc_that_does_not_know_the_device(monkeypatch: pytest.MonkeyPatch,
     ],
 )
 def test_an_ocloc_that_fails(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.Image, script: str, words: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.DeviceImage, script: str, words: str
 ) -> None:
     ocloc(monkeypatch, tmp_path, compile=script)
     with pytest.raises(ToolError, match=words) as caught:
@@ -186,7 +186,7 @@ def test_an_ocloc_that_fails(
 
 
 def test_an_ocloc_that_breaks_off_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.Image
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.DeviceImage
 ) -> None:
     once = f"test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; echo std::future_error; kill -ABRT $$; }}"
     ocloc(monkeypatch, tmp_path, compile=f"{once}; echo code > machine; exit 0")
@@ -203,7 +203,7 @@ def test_an_ocloc_that_breaks_off_once(
     ("script", "runs"), [("kill -SEGV $$", 2), ("exit 139", 2), ("kill -9 $$", 1), ("exit 245", 1)]
 )
 def test_which_ends_of_ocloc_are_tried_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.Image, script: str, runs: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spirv_of_no_kernel: frontend.DeviceImage, script: str, runs: int
 ) -> None:
     ocloc(monkeypatch, tmp_path, compile=f"echo >> {tmp_path}/runs; {script}")
     with pytest.raises(ToolError, match="_ZTS6kernel"):
@@ -225,9 +225,9 @@ def test_an_ocloc_without_memory(
 
 def test_options_follow_the_image() -> None:
     plain, vector = (
-        frontend.Image(b"", (), [("SYCL/misc properties", facts)]) for facts in ([], [("isEsimdImage", 1)])
+        frontend.DeviceImage(b"", (), [("SYCL/misc properties", facts)]) for facts in ([], [("isEsimdImage", 1)])
     )
-    large = frontend.Image(b"", (), [("SYCL/misc properties", [("isEsimdImage", 1), ("sycl-grf-size", 256)])])
+    large = frontend.DeviceImage(b"", (), [("SYCL/misc properties", [("isEsimdImage", 1), ("sycl-grf-size", 256)])])
     assert offline.words_for(plain, ["-doubleGRF"]) == ("-ze-opt-large-register-file",)
     assert offline.words_for(vector, []) == ("-vc-codegen",)
     assert offline.words_for(vector, ["-doubleGRF"]) == offline.words_for(large, []) == ("-vc-codegen", "-doubleGRF")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schema_patch.build.kernels import examine, judge
-from schema_patch.build.kernels.model import Document, Kernel
+from schema_patch.build.kernels.model import Document, ExaminedKernel
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"\| `(?P<name>[^`]+)` \| \d+ \| (?P<instructions>[\d,]+) / [\d,]+ \| [^|]+ \| (?P<groups>[\d,]+) \|")
@@ -21,13 +21,13 @@ def document() -> Document:
 
 
 @pytest.fixture(scope="module")
-def kernels(document: Document) -> dict[str, Kernel]:
+def kernels(document: Document) -> dict[str, ExaminedKernel]:
     """By the names that csrc gives them."""
     names = (re.sub(r"esimd_ops::(xmx::)?", "", kernel.title).replace("> >", ">>") for kernel in document.kernels)
     return dict(zip(names, document.kernels, strict=True))
 
 
-def test_every_kernel_is_there(kernels: dict[str, Kernel]) -> None:
+def test_every_kernel_is_there(kernels: dict[str, ExaminedKernel]) -> None:
     listed = re.findall(
         r'^AHEAD_OF_TIME\("\w+/(.*?)"', "".join(p.read_text() for p in (ROOT / "csrc").glob("*/*.sycl")), re.MULTILINE
     )
@@ -41,7 +41,7 @@ def test_none_spills_divides_in_a_loop_or_has_a_core_for_itself(document: Docume
     assert [k.title for k in document.kernels if k.spill_size or k.private_size or k.slm_size > 64 << 10] == []
 
 
-def test_products_on_matrix_engines_use_them_and_all_load_whole_blocks(kernels: dict[str, Kernel]) -> None:
+def test_products_on_matrix_engines_use_them_and_all_load_whole_blocks(kernels: dict[str, ExaminedKernel]) -> None:
     products = {name: kernel for name, kernel in kernels.items() if "_xmx" in name or "_wide" in name}
     assert len(products) == 31
     for name, kernel in products.items():
@@ -54,7 +54,7 @@ def test_products_on_matrix_engines_use_them_and_all_load_whole_blocks(kernels: 
     assert report.findings == ()
 
 
-def test_the_table_says_what_was_compiled(kernels: dict[str, Kernel]) -> None:
+def test_the_table_says_what_was_compiled(kernels: dict[str, ExaminedKernel]) -> None:
     rows = list(ROW.finditer((ROOT / "docs/kernels.md").read_text()))
     assert len(rows) >= 20
     for row in rows:

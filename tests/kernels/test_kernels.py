@@ -12,7 +12,7 @@ import pytest
 
 from esimd_ops.races import cards
 from schema_patch.build.kernels import assembly, demangle, examine, judge
-from schema_patch.build.kernels.model import Document, Kernel
+from schema_patch.build.kernels.model import Document, ExaminedKernel
 from schema_patch.model import Report, ToolError
 from schema_patch.schemas import cards as policy
 
@@ -34,7 +34,7 @@ def line_of(file: str, mark: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def planted() -> dict[str, Kernel]:
+def planted() -> dict[str, ExaminedKernel]:
     return {kernel.title: kernel for kernel in look("planted.cpp", "per_kernel").kernels}
 
 
@@ -43,7 +43,7 @@ def alone() -> Document:
     return look("alone.cpp", "per_kernel", ("bmg",))
 
 
-def test_each_kernel_has_what_was_planted_and_no_other(planted: dict[str, Kernel]) -> None:
+def test_each_kernel_has_what_was_planted_and_no_other(planted: dict[str, ExaminedKernel]) -> None:
     assert set(planted) == {"Spills", "Divides", "DividesOnce", "Multiplies", "Plain", "Shares"}
     assert {name for name, kernel in planted.items() if kernel.spill_size} == {"Spills"}
     assert planted["Spills"].spill_size >= 96 * 256 - 128 * 64  # what is alive, less the registers
@@ -62,7 +62,7 @@ def test_each_kernel_has_what_was_planted_and_no_other(planted: dict[str, Kernel
     assert not any(a.local for a in planted["Plain"].accesses)
 
 
-def test_findings_stand_at_their_lines(planted: dict[str, Kernel]) -> None:
+def test_findings_stand_at_their_lines(planted: dict[str, ExaminedKernel]) -> None:
     report = judge.report(Document(1, "", tuple(planted.values())), None)
     told = [(finding.code, finding.location.path, finding.location.line) for finding in report.findings]
     assert told == [

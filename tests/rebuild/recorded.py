@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from schema_patch.build.toolchain import Devices, Driver, Facts, Interpreter, Program, Torch
+from schema_patch.build.toolchain import Devices, Driver, Executable, Facts, Interpreter, Torch
 
 ICPX_2025 = """\
 Intel(R) oneAPI DPC++/C++ Compiler 2025.3.2 (2025.3.2.20260112)
@@ -70,10 +70,10 @@ def good(purpose: str) -> Facts:
         torch=Torch("2.11.0+xpu", True, ("bmg", "mtl-h", "pvc"), (runtime,)) if xpu else Torch("2.13.0+cpu"),
         torch_error="",
         programs={
-            "c++": Program("/usr/bin/c++", "12.2.0", GXX.splitlines()[0]),
-            "ninja": Program("/env/bin/ninja", "1.13.2", "1.13.2"),
-            **({"icpx": Program("/opt/intel/icpx", "2025.3.2", ICPX_2025.splitlines()[0]),
-                "ocloc": Program("/usr/bin/ocloc", "", "")} if xpu else {}),
+            "c++": Executable("/usr/bin/c++", "12.2.0", GXX.splitlines()[0]),
+            "ninja": Executable("/env/bin/ninja", "1.13.2", "1.13.2"),
+            **({"icpx": Executable("/opt/intel/icpx", "2025.3.2", ICPX_2025.splitlines()[0]),
+                "ocloc": Executable("/usr/bin/ocloc", "", "")} if xpu else {}),
         },
         environment={"TORCH_XPU_ARCH_LIST": "bmg", "MAX_JOBS": "4"} if xpu else {"MAX_JOBS": "4"},
         path_runtimes=(),

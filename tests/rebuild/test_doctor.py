@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from schema_patch.build import doctor
-from schema_patch.build.toolchain import Cache, Devices, Facts, Program, Torch
+from schema_patch.build.toolchain import Devices, Executable, Facts, FoundCache, Torch
 from schema_patch.model import Severity
 
 from .recorded import good
@@ -26,7 +26,7 @@ def facts(**changes: object):
     return lambda given: replace(given, **changes)
 
 
-def programs(**changes: Program | None):
+def programs(**changes: Executable | None):
     def change(given: Facts) -> Facts:
         merged = {**given.programs, **changes}
         return replace(given, programs={name: program for name, program in merged.items() if program})
@@ -65,10 +65,10 @@ CASES = [
      "xpu", "torch-runtime", ERROR, "libsycl.so.9", "libsycl.so.8"),
     (facts(torch=Torch("2.13.0+xpu", True)), "xpu", "torch-runtime", WARNING, "loads no libsycl.so", ""),
     (programs(icpx=None), "xpu", "icpx", ERROR, "no icpx", "intel-oneapi-compiler-dpcpp-cpp-2025.3"),
-    (programs(icpx=Program("/o/icpx", "2026.1.0")), "xpu", "icpx", ERROR, "2026.1.0", "dpcpp-cpp-2025.3"),
-    (programs(icpx=Program("/o/icpx", "2025.30.1")), "xpu", "icpx", ERROR, "2025.30.1", "dpcpp-cpp-2025.3"),
-    (programs(icpx=Program("/o/icpx", "2024.2.0")), "xpu", "icpx", ERROR, "2024.2.0", "dpcpp-cpp-2025.3"),
-    (programs(icpx=Program("/o/icpx", "", "cannot be started")), "xpu", "icpx", ERROR, "cannot be started", "apt-get"),
+    (programs(icpx=Executable("/o/icpx", "2026.1.0")), "xpu", "icpx", ERROR, "2026.1.0", "dpcpp-cpp-2025.3"),
+    (programs(icpx=Executable("/o/icpx", "2025.30.1")), "xpu", "icpx", ERROR, "2025.30.1", "dpcpp-cpp-2025.3"),
+    (programs(icpx=Executable("/o/icpx", "2024.2.0")), "xpu", "icpx", ERROR, "2024.2.0", "dpcpp-cpp-2025.3"),
+    (programs(icpx=Executable("/o/icpx", "", "cannot be started")), "xpu", "icpx", ERROR, "cannot be started", "apt-get"),
     (facts(path_runtimes=("/opt/intel/lib/libsycl.so.9",)), "xpu", "two-runtimes", ERROR, "libsycl.so.9", "env -u"),
     (facts(path_runtimes=("/opt/intel/lib/libsycl.so.8",)), "xpu", "two-runtimes", WARNING, "/opt/intel/lib", "env -u"),
     (facts(path_runtimes=("/opt/intel/lib/libsycl.so.9",)), "host", "two-runtimes", ERROR, "libsycl.so.9", "env -u"),
@@ -87,7 +87,7 @@ CASES = [
     (programs(ninja=None), "xpu", "ninja", ERROR, "no ninja", "pip install ninja"),
     (programs(ninja=None), "host", "ninja", WARNING, "no ninja", "pip install ninja"),
     (programs(**{"c++": None}), "host", "c++", ERROR, "no c++", "apt-get install g++"),
-    (programs(**{"c++": Program("/usr/bin/c++", "9.4.0", "c++ (Ubuntu 9.4.0) 9.4.0")}),
+    (programs(**{"c++": Executable("/usr/bin/c++", "9.4.0", "c++ (Ubuntu 9.4.0) 9.4.0")}),
      "host", "c++", ERROR, "9.4.0", "g++-12"),
     (packages(pip=None, wheel=None), "host", "pip", ERROR, "pip, wheel", "ensurepip"),
     (packages(intel_opencl_rt=None), "host", "cpu-device", WARNING, "is not installed", "intel-opencl-rt==2025.3.*"),
@@ -98,7 +98,7 @@ CASES = [
     (facts(memory=9 * 2**30), "xpu", "memory", WARNING, "9.0 GiB available for 4 jobs", "MAX_JOBS=2"),
     (env(MAX_JOBS="all"), "host", "memory", ERROR, "MAX_JOBS=all", "MAX_JOBS=8"),
     (env(MAX_JOBS="0"), "host", "memory", ERROR, "MAX_JOBS=0", "MAX_JOBS=8"),
-    (facts(caches=(Cache("vLLM", "/root/vllm", 3),)), "host", "caches", WARNING, "/root/vllm", "caches --purge /root/vllm"),
+    (facts(caches=(FoundCache("vLLM", "/root/vllm", 3),)), "host", "caches", WARNING, "/root/vllm", "caches --purge /root/vllm"),
 ]  # fmt: skip
 
 
@@ -160,7 +160,7 @@ WITHOUT_XPU = facts(torch=Torch("2.13.0+cpu"))
         (facts(), "xpu", "kit", "bmg"),
         (facts(), "xpu", "auto", "xpu"),
         (programs(icpx=None), "bmg", "auto", "bmg"),
-        (programs(icpx=Program("/o/icpx", "2026.1.0")), "bmg", "auto", "bmg"),
+        (programs(icpx=Executable("/o/icpx", "2026.1.0")), "bmg", "auto", "bmg"),
         (programs(icpx=None), "bmg", "icpx", "xpu"),  # and doctor says that there is none
         (WITHOUT_XPU, "bmg", "auto", "bmg"),
         (WITHOUT_XPU, "host", "kit", "host"),

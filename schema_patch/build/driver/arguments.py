@@ -15,10 +15,9 @@ import msgspec
 from schema_patch.model import ToolError
 
 from . import symbols
-from .frontend import Device, Image
+from .frontend import Device, DeviceImage
 from .integration import INFO, returned
-from .spirv import Kernel as Compiled
-from .spirv import read
+from .spirv import EntryPoint, read
 
 ACCESSOR, VALUE, POINTER, STREAM = "accessor", "std_layout", "pointer", "stream"
 TARGET = (1 << 11) - 1  # bits of an accessor's number; above them are its dimensions
@@ -119,7 +118,7 @@ def _table(header: str) -> Iterator[Kernel]:
         )
 
 
-def _masks(image: Image) -> Mapping[str, tuple[bool, ...]]:
+def _masks(image: DeviceImage) -> Mapping[str, tuple[bool, ...]]:
     """Of each kernel, which of its device arguments the front end took away: 64 bits of how many, then a bit each."""
     found = {}
     for group, values in image.properties:
@@ -132,7 +131,7 @@ def _masks(image: Image) -> Mapping[str, tuple[bool, ...]]:
     return found
 
 
-def _agree(kernel: Kernel, compiled: Compiled, mask: tuple[bool, ...] | None, source: str) -> list[int]:
+def _agree(kernel: Kernel, compiled: EntryPoint, mask: tuple[bool, ...] | None, source: str) -> list[int]:
     """Which of the kernel's arguments are addresses in its table and structures around one in its code."""
     expected: list[_Expected] = list(_device_arguments(kernel))
     if mask is not None and len(mask) >= len(expected):

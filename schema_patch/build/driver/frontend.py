@@ -45,7 +45,7 @@ PREAMBLE = re.compile(r"\A(?:Device compilation failed|Hashing failed)\nDetailed
 Properties = list[tuple[str, list[tuple[str, int | bytes]]]]
 
 
-class Image(msgspec.Struct, frozen=True):
+class DeviceImage(msgspec.Struct, frozen=True):
     """One device image: which kernels it has, and what the runtime must know of it (set, name, value)."""
 
     spirv: bytes
@@ -56,7 +56,7 @@ class Image(msgspec.Struct, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """The device side of one source file. `dependencies`: files that it was made from, as places.py tells them."""
 
-    images: tuple[Image, ...]
+    images: tuple[DeviceImage, ...]
     header: str
     footer: str
     log: str
@@ -153,14 +153,14 @@ def _compile(job: dict[str, Any], words: Sequence[str], source: str) -> Device:
         )
 
 
-def _image(row: dict[str, Any], source: str) -> Image:
+def _image(row: dict[str, Any], source: str) -> DeviceImage:
     if row["format"] != 2:
         raise ToolError(f"expected SPIR-V from the front end, found an image of format {row['format']}", source)
     properties: Properties = [
         (name, sorted((key, value if isinstance(value, int) else bytes.fromhex(value)) for key, value in values))
         for name, values in row["properties"]
     ]
-    return Image(builtins.written(Path(row["path"]).read_bytes(), source), tuple(row["entries"]), properties)
+    return DeviceImage(builtins.written(Path(row["path"]).read_bytes(), source), tuple(row["entries"]), properties)
 
 
 def _ask(job: dict[str, Any], what: str) -> Any:

@@ -46,14 +46,14 @@ class PropertySet(ctypes.Structure):
     _fields_ = (("name", c_char_p), ("values", Array))
 
 
-class Image(ctypes.Structure):
+class NativeImage(ctypes.Structure):
     _fields_ = (
         ("format", c_uint32), ("address_bits", c_uint64), ("start", POINTER(c_uint8)), ("size", c_uint64),
         ("symbols", Array), ("properties", Array),
     )  # fmt: skip
 
 
-class Result(ctypes.Structure):
+class NativeResult(ctypes.Structure):
     _fields_ = (("error", c_int), ("images", Array), ("options", c_char_p), ("bitcode", Array), ("log", c_char_p))
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     library = ctypes.CDLL(job["library"])
     inputs = (File, View, View)
     library.calculateHash.restype, library.calculateHash.argtypes = Digest, (*inputs, c_uint32)
-    library.compileSYCL.restype = Result
+    library.compileSYCL.restype = NativeResult
     library.compileSYCL.argtypes = (*inputs, View, c_bool, c_uint32)
     source = File(job["name"].encode(), job["text"].encode("utf-8", "surrogateescape"))
     nothing = View(None, 0)
@@ -85,7 +85,7 @@ def main() -> None:
     answer = {"error": result.error, "log": (result.log or b"").decode("utf-8", "replace"), "images": []}
     out = Path(job["out"])
     if not result.error:
-        answer["images"] = [_image(image, out / f"{i}.spv") for i, image in enumerate(result.images.of(Image))]
+        answer["images"] = [_image(image, out / f"{i}.spv") for i, image in enumerate(result.images.of(NativeImage))]
         if job["bitcode"]:
             (out / "module.bc").write_bytes(result.bitcode.bytes())
     json.dump(answer, answer_to)
@@ -99,7 +99,7 @@ def _words(words: Sequence[str]) -> View:
     return view
 
 
-def _image(image: Image, path: Path) -> dict[str, Any]:
+def _image(image: NativeImage, path: Path) -> dict[str, Any]:
     path.write_bytes(ctypes.string_at(image.start, image.size))
     return {
         "path": str(path),

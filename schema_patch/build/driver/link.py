@@ -12,7 +12,7 @@ import msgspec
 from schema_patch.model import ToolError
 
 from . import absent, hostside, images, merging, objects, offline
-from .frontend import Image, Properties
+from .frontend import DeviceImage, Properties
 from .options import Compilation
 from .processes import Voice
 from .runtime import Runtime
@@ -112,7 +112,12 @@ def _targeted(properties: Properties, plan: Compilation) -> Properties:
 
 
 def _record(
-    plan: Compilation, output: str, runtime: Runtime, modules: Sequence[Image], natives: bool, spills: dict[str, int]
+    plan: Compilation,
+    output: str,
+    runtime: Runtime,
+    modules: Sequence[DeviceImage],
+    natives: bool,
+    spills: dict[str, int],
 ) -> None:
     folder = os.environ.get(RECORD)
     if not folder:

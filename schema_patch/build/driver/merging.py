@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from schema_patch.model import ToolError
 
 from .arguments import Kernel
-from .frontend import Image
+from .frontend import DeviceImage
 from .objects import Payload
 
 
-def images(payloads: Iterable[Payload], runtime: str) -> list[Image]:
+def images(payloads: Iterable[Payload], runtime: str) -> list[DeviceImage]:
     """In the order of the objects. Raises ToolError where kernels clash or were compiled for another runtime."""
     seen: dict[str, tuple[Kernel, Payload]] = {}
     taken: dict[str, bytes] = {}
-    kept: list[Image] = []
+    kept: list[DeviceImage] = []
     for payload in payloads:
         if payload.runtime != runtime:
             raise ToolError(
@@ -38,7 +38,7 @@ def images(payloads: Iterable[Payload], runtime: str) -> list[Image]:
 
 
 def _is_new(
-    image: Image, payload: Payload, taken: dict[str, bytes], seen: Mapping[str, tuple[Kernel, Payload]]
+    image: DeviceImage, payload: Payload, taken: dict[str, bytes], seen: Mapping[str, tuple[Kernel, Payload]]
 ) -> bool:
     """Whether an image has a kernel that no image before it has."""
     fresh = [name for name in image.entries if name not in taken]

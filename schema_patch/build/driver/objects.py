@@ -17,7 +17,7 @@ from schema_patch.elf.layout import HEADER, SECTION, SHT_NOBITS
 from schema_patch.model import ToolError
 
 from .arguments import Kernel
-from .frontend import Image
+from .frontend import DeviceImage
 
 SECTION_NAME = ".schema_patch.sycl"
 FORMAT = 1
@@ -29,7 +29,7 @@ class Payload(msgspec.Struct, frozen=True):
     source: str
     runtime: str
     front_end: str
-    images: tuple[Image, ...]
+    images: tuple[DeviceImage, ...]
     kernels: tuple[Kernel, ...]
     format: int = FORMAT
 

@@ -21,7 +21,7 @@ import msgspec
 from schema_patch.model import ToolError
 
 from . import cache, notes, objects, processes
-from .frontend import Image
+from .frontend import DeviceImage
 from .processes import Voice
 
 VARIABLE = "SCHEMA_PATCH_OCLOC"
@@ -95,7 +95,7 @@ def check_devices(devices: Sequence[str]) -> Compiler:
 
 
 def compile_all(
-    images: Sequence[Image], devices: Sequence[str], options: Sequence[str], jobs: int, voice: Voice
+    images: Sequence[DeviceImage], devices: Sequence[str], options: Sequence[str], jobs: int, voice: Voice
 ) -> list[Machine]:
     """Machine code of each image, in their order. Raises ToolError with what ocloc says of the first that fails."""
     compiler = find()
@@ -113,7 +113,7 @@ def compile_all(
     return [found[i] for i in range(len(images))]
 
 
-def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:
+def words_for(image: DeviceImage, options: Sequence[str]) -> tuple[str, ...]:
     """The options of IGC for one image: what its properties ask for, then what the command line adds."""
     facts = {(group, name): value for group, values in image.properties for name, value in values}
     vector = facts.get(("SYCL/misc properties", "isEsimdImage"), 0) == 1
@@ -123,7 +123,9 @@ def words_for(image: Image, options: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(["-vc-codegen"] if vector else []), *large, *given]))
 
 
-def _one(compiler: Compiler, image: Image, devices: Sequence[str], options: Sequence[str], voice: Voice) -> Machine:
+def _one(
+    compiler: Compiler, image: DeviceImage, devices: Sequence[str], options: Sequence[str], voice: Voice
+) -> Machine:
     words = words_for(image, options)
     key = cache.digest(compiler.version, compiler.igc, ",".join(devices), "\0".join(words), image.spirv, "1")
 

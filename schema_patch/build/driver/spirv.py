@@ -28,7 +28,7 @@ POINTER = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class EntryPoint:
     """`sizes`: of each argument in bytes, in order; `pointers`: whether it is an address.
 
     None of a structure that holds one address alone: so the front end hands over the pointers of a base class.
@@ -40,8 +40,8 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
-    kernels: tuple[Kernel, ...]
+class SpirvModule:
+    kernels: tuple[EntryPoint, ...]
     imports: tuple[str, ...]
 
 
@@ -88,7 +88,7 @@ class _Types:
         return self.rows[name][1][1]
 
 
-def read(data: bytes, where: str) -> Module:
+def read(data: bytes, where: str) -> SpirvModule:
     """Raises ToolError where it is no module, or is cut."""
     types = _Types()
     entries: dict[int, str] = {}
@@ -127,8 +127,8 @@ def read(data: bytes, where: str) -> Module:
             sizes.append(types.size(types.pointee(kind) if held else kind))
             alone = held and types.address_alone(types.pointee(kind))
             pointers.append(None if alone else types.rows[kind][0] == TYPE_POINTER and not held)
-        kernels.append(Kernel(name, tuple(sizes), tuple(pointers)))
-    return Module(tuple(kernels), tuple(sorted(set(imports))))
+        kernels.append(EntryPoint(name, tuple(sizes), tuple(pointers)))
+    return SpirvModule(tuple(kernels), tuple(sorted(set(imports))))
 
 
 def instructions(data: bytes, where: str) -> Iterator[tuple[int, tuple[int, ...]]]:

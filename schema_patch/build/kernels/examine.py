@@ -21,8 +21,8 @@ from schema_patch.model import ToolError
 from schema_patch.schemas import cards
 
 from . import assembly, demangle, images, lines, spirv
-from .images import Image
-from .model import Division, Document, Kernel, Resident
+from .images import FoundImage
+from .model import Division, Document, ExaminedKernel, Resident
 
 VERSION = 1
 OPTIONS = ".misc.buildOptions"
@@ -33,7 +33,7 @@ SPIRV_SECTION = re.compile(r"\.spv(\..*)?")
 class Task:
     """One image to look at, for one device: machine code, or SPIR-V to compile."""
 
-    image: Image
+    image: FoundImage
     ip: str
     only: frozenset[str]
 
@@ -52,7 +52,7 @@ def run(
     """
     compiler = offline.find()
     offline.check_devices([targets.title(ip) for ip in ips])
-    kernels: list[Kernel] = []
+    kernels: list[ExaminedKernel] = []
     failed: list[str] = []
     pool = ThreadPoolExecutor(max_workers=jobs)
     try:
@@ -76,7 +76,7 @@ def run(
     return Document(VERSION, compiler.told.partition(" (")[2].rstrip(")"), tuple(kernels), tuple(failed))
 
 
-Told = list[Kernel] | ToolError
+Told = list[ExaminedKernel] | ToolError
 
 
 def _in_order(pool: ThreadPoolExecutor, tasks: Iterator[Task], jobs: int) -> Iterator[tuple[Task, Told]]:
@@ -98,10 +98,10 @@ def _told(task: Task) -> Told:
         return error
 
 
-def _tasks(found: Iterator[Image], ips: Sequence[str], only: str) -> Iterator[Task]:
+def _tasks(found: Iterator[FoundImage], ips: Sequence[str], only: str) -> Iterator[Task]:
     """For each device and kernel one task; SPIR-V waits until all machine code was seen."""
     done: set[tuple[str, str, str]] = set()  # device, library, kernel
-    kept: dict[tuple[str, str], Image] = {}  # by library and kernel
+    kept: dict[tuple[str, str], FoundImage] = {}  # by library and kernel
     for image in found:
         names = frozenset(name for name in image.kernels if only in demangle.title(name))
         if not names:
@@ -115,7 +115,7 @@ def _tasks(found: Iterator[Image], ips: Sequence[str], only: str) -> Iterator[Ta
             if image.spirv or (image.where, name) not in kept:
                 kept[image.where, name] = source
     for ip in ips:
-        left: dict[int, tuple[Image, set[str]]] = {}
+        left: dict[int, tuple[FoundImage, set[str]]] = {}
         for (where, name), image in kept.items():
             if (ip, where, name) not in done:
                 left.setdefault(id(image), (image, set()))[1].add(name)
@@ -123,7 +123,7 @@ def _tasks(found: Iterator[Image], ips: Sequence[str], only: str) -> Iterator[Ta
             yield Task(image, ip, frozenset(names_left))
 
 
-def _within(image: Image) -> Image | None:
+def _within(image: FoundImage) -> FoundImage | None:
     """The SPIR-V that machine code was made from, where the compiler left it there, with the options it was given."""
     parts = dict(objects.sections(image.data, image.where))
     module = next((data for name, data in parts.items() if SPIRV_SECTION.fullmatch(name)), None)
@@ -131,7 +131,7 @@ def _within(image: Image) -> Image | None:
     return images.image(image.where, module, words) if module else None
 
 
-def _kernels(task: Task) -> Iterator[Kernel]:
+def _kernels(task: Task) -> Iterator[ExaminedKernel]:
     device = targets.title(task.ip)
     image, code, conflicts = task.image, task.image.data, None
     module = None
@@ -164,9 +164,9 @@ def _kernel(
     places: lines.Lines,
     divisions: tuple[Division, ...] | None,
     conflicts: int | None,
-) -> Kernel:
+) -> ExaminedKernel:
     listing = assembly.read(text, places.at)
-    return Kernel(
+    return ExaminedKernel(
         name=name,
         title=demangle.title(name),
         target=targets.title(task.ip),

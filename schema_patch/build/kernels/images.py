@@ -24,7 +24,7 @@ MACHINE_AT = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class FoundImage:
     """One image. `where`: what reports call its file. `options`: what it was or is to be compiled with, if known."""
 
     where: str
@@ -46,7 +46,7 @@ class Image:
         return tuple(dict.fromkeys(kernel for code in self.codes for kernel in code.kernels))
 
 
-def find(path: Path, words: Sequence[str], ips: Sequence[str], progress: Callable[[str], None]) -> Iterator[Image]:
+def find(path: Path, words: Sequence[str], ips: Sequence[str], progress: Callable[[str], None]) -> Iterator[FoundImage]:
     """The images of what lies at `path`. `words`: for the front end, where it is source. Raises ToolError."""
     if path.is_dir() and any((path / name).is_file() for name in tree.PROJECT):
         with tree.built(path, ips, progress) as wheel:
@@ -62,9 +62,9 @@ def find(path: Path, words: Sequence[str], ips: Sequence[str], progress: Callabl
         yield from _installed(str(path), progress, {})
 
 
-def image(where: str, data: bytes, words: Sequence[str] = ()) -> Image:
+def image(where: str, data: bytes, words: Sequence[str] = ()) -> FoundImage:
     """Machine code or SPIR-V as an image of its own."""
-    return Image(where, data, tuple(zebin.read(data, 0, len(data), where)), tuple(words))
+    return FoundImage(where, data, tuple(zebin.read(data, 0, len(data), where)), tuple(words))
 
 
 def _start(path: Path) -> bytes:
@@ -77,14 +77,14 @@ def _start(path: Path) -> bytes:
         raise ToolError(f"cannot be read: {error.strerror}", str(path)) from error
 
 
-def _compiled(source: str, words: Sequence[str]) -> Iterator[Image]:
+def _compiled(source: str, words: Sequence[str]) -> Iterator[FoundImage]:
     standard = [] if any(word.startswith("-std=") for word in words) else ["-std=c++20"]
     asked = [*standard, frontend.NO_LIBRARIES, *words, *WITH_LINES]
     for made in frontend.compile_device(source, asked, runtime.find()).images:
         yield image(source, made.spirv, offline.words_for(made, ()))
 
 
-def _installed(path: str, progress: Callable[[str], None], names: dict[str, str]) -> Iterator[Image]:
+def _installed(path: str, progress: Callable[[str], None], names: dict[str, str]) -> Iterator[FoundImage]:
     installed = packages.find(path)
     if installed.errors:
         raise installed.errors[0]

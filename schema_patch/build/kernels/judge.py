@@ -13,7 +13,7 @@ import msgspec
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import cards
 
-from .model import Document, Kernel
+from .model import Document, ExaminedKernel
 
 LINE = 64  # bytes of a cache line
 
@@ -50,7 +50,7 @@ def read(path: str) -> Document:
         raise ToolError(f"expected what `esimd_ops kernels --format json` prints: {error}", path) from error
 
 
-def _alone(kernel: Kernel) -> Iterator[tuple[int, Finding]]:
+def _alone(kernel: ExaminedKernel) -> Iterator[tuple[int, Finding]]:
     """Findings with their weight: bytes that spills move weigh most, then what a loop repeats."""
     who = f"{kernel.title} on {kernel.target}"
     if kernel.spill_size:
@@ -72,14 +72,14 @@ def _alone(kernel: Kernel) -> Iterator[tuple[int, Finding]]:
         yield 1 << 15, _warning("KR104", kernel, words)
 
 
-def _alone_on_a_core(kernel: Kernel) -> str:
+def _alone_on_a_core(kernel: ExaminedKernel) -> str:
     """Cards on which no core holds two groups, for want of local memory."""
     if not kernel.slm_size:
         return ""
     return ", ".join(name for name, held in kernel.resident.items() if held.groups <= cards.find(name).cores)
 
 
-def _worse(now: Kernel, before: Kernel) -> list[str]:
+def _worse(now: ExaminedKernel, before: ExaminedKernel) -> list[str]:
     told = []
     for what, new, old in (
         ("bytes of spills a thread", now.spill_size, before.spill_size),
@@ -96,20 +96,20 @@ def _worse(now: Kernel, before: Kernel) -> list[str]:
     return told
 
 
-def _divisions(kernel: Kernel) -> int:
+def _divisions(kernel: ExaminedKernel) -> int:
     return sum(d.count for d in kernel.divisions or () if d.in_loop)
 
 
-def _key(kernel: Kernel) -> tuple[str, str, str]:
+def _key(kernel: ExaminedKernel) -> tuple[str, str, str]:
     """A kernel of a name may be in several libraries of a wheel."""
     return kernel.target, Path(kernel.where).name, kernel.name
 
 
-def _warning(code: str, kernel: Kernel, words: str, line: str = "") -> Finding:
+def _warning(code: str, kernel: ExaminedKernel, words: str, line: str = "") -> Finding:
     return Finding(code, _place(kernel, line), "", words, Severity.WARNING)
 
 
-def _place(kernel: Kernel, line: str = "") -> Location:
+def _place(kernel: ExaminedKernel, line: str = "") -> Location:
     file, _, number = (line or kernel.line).rpartition(":")
     return Location(file, int(number), 1) if file and number.isdecimal() and int(number) else Location(kernel.where)
 

@@ -59,7 +59,7 @@ class Resident(msgspec.Struct, frozen=True):
     exact: bool
 
 
-class Kernel(Notes, frozen=True, kw_only=True):
+class ExaminedKernel(Notes, frozen=True, kw_only=True):
     """A kernel as compiled for one device, and the compiler's notes of it.
 
     None: not told by what there was to read. `compiled`: from SPIR-V, here; else as found in the library.
@@ -84,5 +84,5 @@ class Document(msgspec.Struct, frozen=True):
 
     version: int
     compiler: str
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[ExaminedKernel, ...]
     failed: tuple[str, ...] = ()

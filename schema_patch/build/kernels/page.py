@@ -9,7 +9,7 @@ from schema_patch import __version__
 from schema_patch.model import Report, Severity
 from schema_patch.report.html import STYLE
 
-from .model import Document, Kernel
+from .model import Document, ExaminedKernel
 from .table import lines, numbers, summary
 
 LEFT_OUT = ("barr", "math", "moves")  # of a table's columns, for width
@@ -81,7 +81,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield "</ol></details>"
 
 
-def _row(kernel: Kernel) -> str:
+def _row(kernel: ExaminedKernel) -> str:
     values = {name: value for name, value in numbers(kernel).items() if name not in LEFT_OUT}
     cells = "".join(
         f'<td class="n{" bad" if name == "spills" and value else ""}" data-name="{name}" data-value="{value or 0}">'

@@ -6,13 +6,13 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from .model import Access, Document, Kernel
+from .model import Access, Document, ExaminedKernel
 
 WIDTH = 80
 WIDTHS = (4, 5, 7, 8, 7, 5, 6, 5, 5, 5, 6, 6, 6)  # of the columns that `numbers` names
 
 
-def numbers(kernel: Kernel) -> dict[str, int | None]:
+def numbers(kernel: ExaminedKernel) -> dict[str, int | None]:
     """What a row tells, by its column; None: not known."""
     count = kernel.instructions.get
     return {
@@ -42,7 +42,7 @@ def summary(document: Document) -> str:
     return f"{words}; {spilling} spill{failed}"
 
 
-def lines(kernel: Kernel) -> Iterator[str]:
+def lines(kernel: ExaminedKernel) -> Iterator[str]:
     """A kernel's name, its numbers, its loops and how much of it cards hold."""
     yield from _folded(f"{kernel.title}{f'  ({kernel.line})' if kernel.line else ''}", "", "  ")
     values = ("?" if value is None else value for value in numbers(kernel).values())

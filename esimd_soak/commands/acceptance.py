@@ -12,10 +12,9 @@ import click
 import msgspec
 
 from esimd_soak.judge import acceptance as accepting
-from esimd_soak.judge.acceptance import Counts
+from esimd_soak.judge import drafts
+from esimd_soak.judge.drafts import Counts
 from esimd_soak.model import ToolError
-
-BAD = ("collapse", "later positions collapse", "falls with load")
 
 
 def dispatch(sources: Sequence[str], output: Path, given: dict[str, Any]) -> int:
@@ -31,11 +30,9 @@ def dispatch(sources: Sequence[str], output: Path, given: dict[str, Any]) -> int
         raise click.UsageError("expected a SOURCE, or --baseline with --candidate, or --plan, or --matrix")
     codes = []
     for source in sources:
-        parts = accepting.read(_text(source), _text(given["before"]) if given["before"] else "")
-        whole = accepting.total(parts)
+        parts = drafts.read(_text(source), _text(given["before"]) if given["before"] else "")
+        whole = accepting.in_time(parts)
         _show(source, whole)
-        if words := accepting.since(parts):
-            click.echo(f"  {words}")
         codes.append(_judge(whole, given["min_rate"]))
     return max(codes)
 
@@ -50,7 +47,7 @@ def _text(path: str) -> str:
 def _source(words: str) -> Counts:
     before, _, after = words.rpartition(",")
     try:
-        return accepting.total(accepting.read(_text(after), _text(before) if before else ""))
+        return accepting.in_time(drafts.read(_text(after), _text(before) if before else ""))
     except ToolError as error:
         raise ToolError(error.message, error.where or words) from None
 
@@ -65,7 +62,9 @@ def _judge(counts: Counts, least: float, loads: Sequence[tuple[int, Counts]] = (
     click.echo(f"{kind}: {meaning}")
     if counts.rate < least:
         click.echo(f"below the limit: {counts.rate:.2%} of {least:.2%}")
-    return int(kind in BAD or counts.rate < least)
+    if kind == accepting.FEW:
+        return 2
+    return int(kind in accepting.COLLAPSED or counts.rate < least)
 
 
 def _compare(baseline: str, candidate: str, max_drop: float) -> int:
@@ -115,7 +114,7 @@ def _told(place: Path) -> Counts | None:
 
     groups = table.read([place]).groups
     drafted = sum(group.drafted for group in groups)
-    return accepting.of_replies(sum(group.accepted for group in groups), drafted) if drafted else None
+    return drafts.of_replies(sum(group.accepted for group in groups), drafted) if drafted else None
 
 
 def _matrix(path: str, output: Path) -> int:
@@ -125,14 +124,15 @@ def _matrix(path: str, output: Path) -> int:
     for line in accepting.table(rows):
         click.echo(line)
     measured = [row for row in rows if row.counts]
-    bad = False
+    bad = few = False
     for row in measured:
         assert row.counts is not None
         kind, meaning = accepting.diagnose(row.counts)
-        bad |= kind in BAD
+        bad |= kind in accepting.COLLAPSED
+        few |= kind == accepting.FEW
         if kind != "healthy":
             click.echo(f"{row.run} ({row.mode}): {kind}: {meaning}")
     if len(measured) < len(rows):
         click.echo("a mode drafted nothing: nothing measured there", err=True)
         return 2
-    return int(bad)
+    return 2 if few else int(bad)

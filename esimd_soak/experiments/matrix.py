@@ -21,8 +21,9 @@ from typing import Any
 import msgspec
 
 from esimd_soak import plan
-from esimd_soak.judge import acceptance
-from esimd_soak.judge.acceptance import Counts, MatrixRow
+from esimd_soak.judge import drafts
+from esimd_soak.judge.acceptance import MatrixRow
+from esimd_soak.judge.drafts import Counts
 from esimd_soak.load import client, pages, watch
 from esimd_soak.load.reading import decode
 from esimd_soak.load.run import Run
@@ -155,8 +156,8 @@ async def around(url: str, workload: Callable[[], Any]) -> Counts | None:
     if before is None or after is None:  # no such page; the answers may tell
         return None
     values = watch.deltas(watch.counters(before), watch.counters(after))
-    told = values.get(f"{acceptance.PREFIX}drafts") or values.get(acceptance.RATE)
-    return acceptance.of_counters(values) if told else None
+    told = values.get(f"{drafts.PREFIX}drafts") or values.get(drafts.RATE)
+    return drafts.of_counters(values) if told else None
 
 
 async def _command(command: str, place: Path) -> None:

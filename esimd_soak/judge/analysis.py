@@ -6,8 +6,9 @@ beyond a stated share of it there is no verdict. A collapse that was seen stays 
 
 from __future__ import annotations
 
+import itertools
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esimd_soak.load import identity, watch
@@ -18,8 +19,8 @@ from esimd_soak.score import KINDS
 from esimd_soak.store.records import Event
 from esimd_soak.store.table import RunTable, ServerGroup
 
-from . import acceptance, registration
-from .acceptance import Counts
+from . import acceptance, drafts, registration
+from .drafts import Counts
 from .part import ServerPart, part, sequence
 
 QUIET = ("health", "began", "served")
@@ -78,6 +79,10 @@ class Analysis:
             for run, event in self.events
             if event.kind in codes
         ]
+        for one in self.counters:
+            kind, meaning = acceptance.diagnose(one.speculation) if one.speculation else ("", "")
+            if kind in acceptance.COLLAPSED:
+                found.append(Finding("acceptance-collapse", one.run, f"{kind}: {meaning}", one.server))
         return tuple(found)
 
     @property
@@ -185,6 +190,16 @@ def untold(facts: dict[str, str], written: dict[str, str]) -> list[str]:
     return [wanted for wanted in identity.WANTED if not any(wanted in key for key in known)]
 
 
+def _in_time(values: list[dict[str, float | None]]) -> Counts:
+    """Between looks at the counters; what was drafted in none of them is told by the whole alone."""
+    whole = drafts.of_counters(watch.deltas(values[0], values[-1]))
+    intervals = []
+    for before, after in itertools.pairwise(values):
+        with suppress(ToolError):  # nothing drafted
+            intervals.append(drafts.of_counters(watch.deltas(before, after)))
+    return replace(whole, course=acceptance.in_time(intervals).course if intervals else "")
+
+
 def _counters(table: RunTable) -> list[Counters]:
     pages: dict[tuple[str, str], list[dict[str, float | None]]] = {}
     for run, watched in table.watched:
@@ -196,10 +211,10 @@ def _counters(table: RunTable) -> list[Counters]:
         running, waiting = (max(int(v.get(name) or 0) for v in values) for name in (watch.RUNNING, watch.WAITING))
         counts = None
         with suppress(ToolError):  # a restart in between: there is no difference to take
-            counts = acceptance.of_counters(watch.deltas(values[0], values[-1]))
+            counts = _in_time(values)
         if counts is None and (run, server) in told:
-            counts = acceptance.of_replies(*told.pop((run, server)))
+            counts = drafts.of_replies(*told.pop((run, server)))
         found.append(Counters(run, server, running, waiting, counts))
     known = {(one.run, one.server) for one in found}
     rest = [(key, counts) for key, counts in told.items() if key not in known]
-    return found + [Counters(*key, 0, 0, acceptance.of_replies(*counts)) for key, counts in rest]
+    return found + [Counters(*key, 0, 0, drafts.of_replies(*counts)) for key, counts in rest]

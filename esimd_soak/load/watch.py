@@ -49,11 +49,13 @@ WANTED = {name: name for name in _VLLM} | {
 }
 GAUGES = frozenset({RUNNING, WAITING, "sglang:spec_accept_length", "sglang:spec_accept_rate"})
 _AVERAGED = frozenset({"sglang:spec_accept_length", "sglang:spec_accept_rate"})
+OF = "@"
 _LINE = re.compile(r"^(?:# TYPE )?(" + "|".join(WANTED) + r")(?:_total)?[ {]")
 
 
 def counters(text: str) -> dict[str, float]:
-    """The wanted values of a Prometheus page, summed over engines: `name` or `name[position]`, without `_total`.
+    """The wanted values of a Prometheus page: `name` or `name[position]`, without `_total`, summed over engines, and
+    where there are several, `name@engine` of each.
 
     Only those lines reach the parser: a page of vLLM has hundreds, and parsing them all would delay the load. A value
     that is not finite is none. ToolError for what is no such page.
@@ -61,17 +63,31 @@ def counters(text: str) -> dict[str, float]:
     from prometheus_client.parser import text_string_to_metric_families
 
     lines = [line for line in text.splitlines() if _LINE.match(line)]
-    found: dict[str, list[float]] = {}
+    found: dict[str, dict[str, float]] = {}
     try:
         for family in text_string_to_metric_families("\n".join(lines) + "\n"):
             for sample in family.samples:
                 name = WANTED.get(sample.name.removesuffix("_total"), "")
                 if name and math.isfinite(sample.value):
-                    key = f"{name}[{sample.labels['position']}]" if "position" in sample.labels else name
-                    found.setdefault(key, []).append(sample.value)
+                    labels = dict(sample.labels)
+                    key = f"{name}[{labels.pop('position')}]" if "position" in labels else name
+                    engine = ", ".join(f"{label} {value}" for label, value in sorted(labels.items()))
+                    found.setdefault(key, {})[engine] = sample.value
     except (ValueError, KeyError, IndexError) as error:
         raise ToolError(f"expected Prometheus text: {error}") from None
-    return {key: sum(values) / (len(values) if key in _AVERAGED else 1) for key, values in found.items()}
+    values = {key: sum(of.values()) / (len(of) if key in _AVERAGED else 1) for key, of in found.items()}
+    each = {f"{key}{OF}{engine}": value for key, of in found.items() if len(of) > 1 for engine, value in of.items()}
+    return values | each
+
+
+def engines(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Of what `counters` gave, the part of each engine, where there are several."""
+    found: dict[str, dict[str, float]] = {}
+    for key, value in values.items():
+        name, of, engine = key.partition(OF)
+        if of:
+            found.setdefault(engine, {})[name] = value
+    return found
 
 
 def deltas(before: Mapping[str, float | None], after: Mapping[str, float | None]) -> dict[str, float]:
@@ -84,11 +100,12 @@ def deltas(before: Mapping[str, float | None], after: Mapping[str, float | None]
         first = before.get(key) or 0.0
         if value is None:
             continue
-        if key not in GAUGES and value < first:
+        gauge = key.partition(OF)[0] in GAUGES
+        if not gauge and value < first:
             raise ToolError(f"{key} fell from {first:g} to {value:g}: the server was restarted in between")
-        found[key] = value if key in GAUGES else value - first
+        found[key] = value if gauge else value - first
     for key in set(before) - set(after):
-        if key not in GAUGES and before[key]:
+        if key.partition(OF)[0] not in GAUGES and before[key]:
             raise ToolError(f"{key} fell from {before[key]:g} to nothing: the server was restarted in between")
     return found
 

@@ -78,8 +78,11 @@ def summary(found: Analysis) -> str:
     ]
     if not parts:
         return "nothing measured: no generation was scored"
-    seen = "not enough seen, no collapse among it" if found.missing else "no collapse seen"
-    return f"{'collapses' if found.collapses else seen}: {'; '.join(parts)}"
+    others = sorted({finding.code for finding in found.findings} - {"collapse"})
+    what = "collapse of text" if others else "collapse"
+    seen = f"not enough seen, no {what} among it" if found.missing else f"no {what} seen"
+    also = f"; but {', '.join(others)}" if others else ""
+    return f"{'collapses' if found.collapses else seen}: {'; '.join(parts)}{also}"
 
 
 def speed(found: Speed) -> list[str]:
@@ -131,9 +134,10 @@ def clusters(part: ServerPart) -> str:
 def counters(one: Counters) -> str:
     words = f"{one.run} / {one.server}: up to {one.most_running} running, {one.most_waiting} waiting"
     if one.speculation:
-        kind = acceptance.diagnose(one.speculation)[0]
+        kind, meaning = acceptance.diagnose(one.speculation)
         rate, length = acceptance.percent(one.speculation.rate), acceptance.length(one.speculation)
         words += f"; drafts accepted {rate}, length {length}: {kind}"
+        words += f": {meaning}" if kind in acceptance.COLLAPSED else ""
     return words
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import socket
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from running import Soak, plan
 from server import Faults, Served, healthy, stale
 
-from esimd_soak.judge import acceptance
-from esimd_soak.judge.acceptance import Counts
+from esimd_soak.judge import acceptance, drafts
+from esimd_soak.judge.drafts import Counts
 from esimd_soak.load import watch
 from esimd_soak.model import ToolError
 
@@ -148,15 +149,95 @@ def test_a_fall_with_load_is_no_replay_defect() -> None:
 
 def test_when_it_died(soak: Soak, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(log(B, B, C, C))
-    soak("acceptance", tmp_path / "log")
+    assert soak("acceptance", tmp_path / "log") == 1
     assert "died at interval 3 of 4" in soak.out
     (tmp_path / "log").write_text(log(C, C))
     assert soak("acceptance", tmp_path / "log") == 1
     assert "dead in all 2 intervals, from the first on" in soak.out
+    (tmp_path / "log").write_text(log(*[B] * 50, C, *[B] * 9))
+    assert soak("acceptance", tmp_path / "log") == 1
+    assert "dead in intervals 51 to 51 of 60, in 1 stretches of 60" in soak.out
     nothing = log(C).replace("Accepted: 31 tokens, Drafted: 19854", "Accepted: 0 tokens, Drafted: 0")
     (tmp_path / "log").write_text(nothing)
     assert soak("acceptance", tmp_path / "log") == 2
     assert "nothing measured" in soak.err
+
+
+WELL, DEAD = Counts(1000, 3000, 1900, (800, 600, 500)), Counts(1000, 3000, 10, (10, 0, 0))
+SPARSE = Counts(3, 9, 0, (0, 0, 0))  # of which nothing can be said
+
+
+@given(st.lists(st.sampled_from([WELL, DEAD, SPARSE]), min_size=1, max_size=12))
+def test_a_stretch_of_time_is_dead_whatever_the_rest_is(intervals: list[Counts]) -> None:
+    kind, words = acceptance.diagnose(acceptance.in_time(intervals))
+    if WELL in intervals and DEAD in intervals:
+        assert kind == "collapse in time"
+        assert ("died at" in words) == (DEAD in intervals[len(intervals) - intervals[::-1].index(WELL) :])
+    elif WELL in intervals:
+        assert kind == "healthy"
+    else:
+        assert kind == ("collapse" if DEAD in intervals or len(intervals) > 11 else "too few drafts")
+
+
+@given(st.lists(st.sampled_from([WELL, DEAD, None]), min_size=1, max_size=8))
+def test_an_engine_is_dead_whatever_the_others_are(engines: list[Counts | None]) -> None:
+    """None: an engine that had nothing to do."""
+    lines: dict[str, None] = {}
+    for number, counts in enumerate(engines):
+        text = page(counts or WELL).replace('engine="0"', f'engine="{number}"')
+        lines |= dict.fromkeys(line if counts else re.sub(r"[\d.]+$", "0.0", line) for line in text.splitlines())
+    there = [counts for counts in engines if counts]
+    values = watch.counters("\n".join(sorted(lines, key=lambda line: not line.startswith("#"))))
+    if not there:
+        return
+    kind, words = acceptance.diagnose(drafts.of_counters(values))
+    if DEAD not in there:
+        assert kind == "healthy"
+    elif WELL not in there:
+        assert kind == "collapse"
+    else:
+        assert kind == "collapse of an engine"
+        assert f"engine {engines.index(DEAD)}, model_name m" in words
+    assert drafts.of_counters(watch.deltas(values, {key: 2 * value for key, value in values.items()})).engines == (
+        drafts.of_counters(values).engines
+    )
+
+
+@pytest.mark.parametrize(
+    ("loads", "kind"),
+    [
+        ({1: WELL, 8: DEAD, 32: WELL}, "falls with load"),
+        ({1: DEAD, 8: WELL, 32: WELL}, "falls with few"),
+        ({1: WELL, 8: WELL, 32: DEAD}, "falls with load"),
+        ({1: DEAD, 8: DEAD}, "collapse"),
+        ({1: SPARSE, 8: WELL}, "healthy"),
+    ],
+)
+def test_each_load_is_judged(loads: dict[int, Counts], kind: str) -> None:
+    assert acceptance.diagnose(acceptance.total([*loads.values()]), [*loads.items()])[0] == kind
+
+
+@given(st.integers(2, 6), st.data())
+def test_positions_after_any_that_is_well(several: int, data: st.DataObject) -> None:
+    """Dead from a position on that drafts reach; where they do not reach it, nothing is wrong."""
+    first = data.draw(st.integers(1, several))
+    rates = [0.8**i for i in range(1, first + 1)] + [0.0] * (several - first)
+    positions = tuple(1000 * rate for rate in rates)
+    whole = Counts(1000, 1000 * several, round(sum(positions)), positions)
+    assert acceptance.diagnose(whole)[0] == ("later positions collapse" if first < several else "healthy")
+    short = Counts(1000, 1000 * first, round(sum(positions)), positions)
+    assert acceptance.diagnose(short)[0] == "healthy"
+
+
+def test_of_few_drafts_nothing_is_said(soak: Soak, tmp_path: Path) -> None:
+    (tmp_path / "few").write_text(bench(Counts(33, 99, 60, (30, 20, 10))))
+    (tmp_path / "b").write_text(bench(B))
+    (tmp_path / "c").write_text(bench(C))
+    assert soak("acceptance", tmp_path / "few") == 2
+    assert "99 draft tokens, expected at least 100" in soak.out
+    assert soak("acceptance", "--baseline", tmp_path / "few", "--candidate", tmp_path / "b") == 2
+    assert soak("acceptance", "--baseline", tmp_path / "c", "--candidate", tmp_path / "c") == 1
+    assert "and the baseline: collapse" in soak.out
 
 
 @pytest.mark.parametrize("text", ["", "hello", '{"completed": 8}', "{", "--Speculative Decoding--\nDrafts: 3"])
@@ -169,15 +250,15 @@ def test_what_says_nothing_is_not_clean(soak: Soak, tmp_path: Path, text: str) -
 @given(
     st.lists(st.integers(0, 500), min_size=1, max_size=6).map(lambda x: sorted(x, reverse=True)), st.integers(500, 900)
 )
-def test_conditionals_multiply_to_the_plain_series(accepted: list[int], drafts: int) -> None:
-    counts = Counts(drafts, drafts * len(accepted), sum(accepted), tuple(accepted))
+def test_conditionals_multiply_to_the_plain_series(accepted: list[int], drafted: int) -> None:
+    counts = Counts(drafted, drafted * len(accepted), sum(accepted), tuple(accepted))
     product = 1.0
     for plain, given_before in zip(counts.positions, counts.conditional, strict=True):
         product = 0.0 if math.isnan(given_before) else product * given_before
         assert product == pytest.approx(plain)
     assert counts.length == pytest.approx(1 + sum(counts.positions))
-    assert acceptance.of_bench(bench(counts)).accepted == counts.accepted
-    assert acceptance.of_counters(watch.counters(page(counts))) == counts
+    assert drafts.of_bench(bench(counts)).accepted == counts.accepted
+    assert drafts.of_counters(watch.counters(page(counts))) == counts
 
 
 def test_counts_that_cannot_be() -> None:

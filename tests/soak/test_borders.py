@@ -145,7 +145,7 @@ def test_a_hiccup_voids_nothing_slowness_does() -> None:
 def test_counters_of_two_engines_add_up_and_a_restart_is_no_delta() -> None:
     name = "vllm:corrupted_requests"
     text = f'# TYPE {name} counter\n{name}_total{{engine="0"}} 2.0\n{name}_total{{engine="1"}} 3.0\n'
-    assert watch.counters(text) == {name: 5.0}
+    assert watch.counters(text) == {name: 5.0, f"{name}@engine 0": 2.0, f"{name}@engine 1": 3.0}
     with pytest.raises(ToolError, match="restarted"):
         watch.deltas({name: 5.0}, {name: 1.0})
     with pytest.raises(ToolError, match="Prometheus text"):

@@ -282,8 +282,9 @@ def test_the_report_shows_the_servers_own_counters(soak: Soak, tmp_path: Path) -
             stop={"generations": 200},
             watch={"seconds": 0.05},
         )
-        soak("run", path, "-o", tmp_path / "r")
+        assert soak("run", path, "-o", tmp_path / "r") == 1
     assert re.search(r"up to [1-8] running, 0 waiting; drafts accepted 0.17 %, length 1.00: collapse", soak.out)
+    assert "acceptance-collapse" in soak.out + soak.err
 
 
 def test_a_log_command_that_fails_ends_the_run(soak: Soak, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from running import Soak, events, plan
 from server import ENGLISH, Faults, Served
 
-from esimd_soak.judge import acceptance
+from esimd_soak.judge import drafts
 from esimd_soak.load import identity, watch
 from esimd_soak.load.sessions import Sessions
 from esimd_soak.model import ToolError
@@ -171,4 +171,4 @@ def test_counters_that_are_partial_or_no_numbers(soak: Soak, tmp_path: Path, pag
     assert soak("acceptance", tmp_path / "page") == 2
     assert soak.err.startswith(("error: ", str(tmp_path)))
     with pytest.raises(ToolError):
-        acceptance.read(page)
+        drafts.read(page)

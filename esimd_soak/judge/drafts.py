@@ -103,12 +103,14 @@ def _engines(values: dict[str, float]) -> tuple[tuple[str, Counts], ...]:
 def _of_averages(values: dict[str, float]) -> Counts:
     """sglang counts its verify calls, and of drafts tells averages: the accepted length, with the target's own token,
     and the rate. Where it does not count the calls, the proportions are those of a thousand drafts."""
-    rate, length = values[RATE], values[LENGTH]
+    rate, length, counted = values[RATE], values[LENGTH], round(values.get(f"{PREFIX}drafts", 0))
+    if rate == 0 and length == 1 and counted:  # drafted, and all of it rejected
+        return Counts(counted, counted, 0, engines=_engines(values))
     if not (0 < rate <= 1 and length >= 1):
         raise ToolError(
             f"expected a rate above 0 and a length from 1 on, found {rate:g} and {length:g}: nothing drafted"
         )
-    drafts = round(values.get(f"{PREFIX}drafts", 0)) or 1000
+    drafts = counted or 1000
     accepted = round((length - 1) * drafts)
     return Counts(drafts, max(drafts, accepted, round(accepted / rate)), accepted, engines=_engines(values))
 

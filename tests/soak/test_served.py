@@ -146,6 +146,10 @@ def test_sglang_tells_averages(soak: Soak, tmp_path: Path) -> None:
     (tmp_path / "page").write_text(page)
     assert soak("acceptance", tmp_path / "page") == 0
     assert "= 60.00 %, length 2.80" in soak.out
+    dead = page.replace("2.8", "1.0").replace("0.6", "0.0") + f"sglang:spec_verify_calls_total{labels} 400\n"
+    (tmp_path / "page").write_text(dead)
+    assert soak("acceptance", tmp_path / "page") == 1
+    assert "0 of 400 draft tokens in 400 drafts" in soak.out
 
 
 @pytest.mark.parametrize(

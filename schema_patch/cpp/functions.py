@@ -40,10 +40,17 @@ def kind(node: Node, source: bytes) -> str:
         return "other" if re.search(r"\)\s*mutable\b", text) else "lambda"
     if node.type == "call_expression":
         return "function" if text.startswith("static_cast") else "other"
-    name = re.escape(text.encode("latin-1"))
-    if node.type == "identifier" and re.search(rb"\b" + name + rb"\s*=(?!=)|\w[&*\s]+" + name + rb"\s*;", source):
-        return "other"  # a variable: neither a template argument nor, always, a function
-    return "function"
+    return "other" if node.type == "identifier" and _is_variable(text.encode("latin-1"), source) else "function"
+
+
+def _is_variable(name: bytes, source: bytes) -> bool:
+    """Whether a name is given a value, or declared as in `F* f;`: no template argument and, perhaps, no function."""
+    for match in re.finditer(re.escape(name) + rb"(?<!\w" + re.escape(name) + rb")\s*(=(?!=)|;)", source):
+        before = source[: match.start()]
+        declared = before.rstrip(b"&* \t\r\n\f\v")
+        if match[1] == b"=" or (declared != before and re.search(rb"\w\Z", declared[-1:])):
+            return True
+    return False
 
 
 def _text(node: Node, source: bytes) -> str:

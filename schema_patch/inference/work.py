@@ -137,9 +137,18 @@ def _group(
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION))
     try:
-        return {place: inference.told(found[place]) for place in group}
+        return {place: _deep(inference, found[place]) for place in group}
     finally:
         sys.setrecursionlimit(limit)
+
+
+def _deep(inference: Inference, operator: ImplementedOperator) -> tuple[Inferred, bytes]:
+    return inference.told(operator)
+
+
+# Python keeps frames in pieces of 16 KB, and maps and unmaps memory each time that a call crosses from one to the next.
+# Behind a frame that wants as much as this, all deeper ones have room in one piece, which is touched where it is used.
+_deep.__code__ = _deep.__code__.replace(co_stacksize=1 << 20)
 
 
 def _forked(group: list[int]) -> dict[int, tuple[Inferred, bytes]]:

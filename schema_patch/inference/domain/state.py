@@ -74,7 +74,8 @@ class State:
     """The state of one function's reading."""
 
     summary: Summary = field(default_factory=Summary)
-    scopes: list[dict[str, Variable]] = field(default_factory=lambda: [{}])
+    names: dict[str, Variable] = field(default_factory=dict)  # those that are seen here
+    hidden: list[dict[str, Variable | None]] = field(default_factory=lambda: [{}])  # of each scope, around it
     heap: dict[Place, Value] = field(default_factory=dict)
     classes: dict[Root, str] = field(default_factory=dict)  # of local objects
     by_value: set[Parameter] = field(default_factory=set)  # parameters whose own fields are the callee's
@@ -97,15 +98,23 @@ class State:
         """A new object, as a value."""
         return at(self.new(kind))
 
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is declared within is not seen behind it."""
+        self.hidden.append({})
+        yield
+        for name, before in self.hidden.pop().items():
+            if before is None:
+                del self.names[name]
+            else:
+                self.names[name] = before
+
     def find(self, name: str) -> Variable | None:
-        for scope in reversed(self.scopes):
-            found = scope.get(name)
-            if found is not None:
-                return found
-        return None
+        return self.names.get(name)
 
     def declare(self, name: str, variable: Variable) -> Variable:
-        self.scopes[-1][name] = variable
+        self.hidden[-1].setdefault(name, self.names.get(name))
+        self.names[name] = variable
         return variable
 
     @contextmanager

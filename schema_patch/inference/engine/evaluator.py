@@ -52,7 +52,7 @@ class Evaluator:
         self.frame = frame
         self.memory = memory
         self.state = frame.state
-        own = ((name, getattr(self, name)) for name in dir(self) if name.startswith("of_"))
+        own = ((name, getattr(self, name)) for name in vars(Evaluator) if name.startswith("of_"))
         self.values: dict[str, Callable[[Node], Value]] = {name[3:]: method for name, method in own}
         self.statements: dict[str, Callable[[Node], None]] = {}
         self.meant: dict[Local, Node] = {}  # what variables were declared to be that are true or false, or text

@@ -70,21 +70,20 @@ class Lambdas:
         self.readings[closure] = count + 1
         self.running.append(closure)
         self.results.append(NOTHING)
-        self.state.scopes.append({})
         before = dict(self.state.heap)
         node = self.known[closure]
         declarator = node.child_by_field_name("declarator")
         parameters = declarator.child_by_field_name("parameters") if declarator is not None else None
-        for number, parameter in enumerate(arguments(parameters)):
-            inner, kind = parameter.child_by_field_name("declarator"), parameter.child_by_field_name("type")
-            if inner is not None:
-                given = spots if inner.type == "reference_declarator" else values
-                value = given[number] if number < len(given) else NOTHING
-                self.declarations.declare(inner, self.frame.text(kind) if kind else "auto", value, node)
-        self.evaluator.execute(node.child_by_field_name("body"))
+        with self.state.scope():
+            for number, parameter in enumerate(arguments(parameters)):
+                inner, kind = parameter.child_by_field_name("declarator"), parameter.child_by_field_name("type")
+                if inner is not None:
+                    given = spots if inner.type == "reference_declarator" else values
+                    value = given[number] if number < len(given) else NOTHING
+                    self.declarations.declare(inner, self.frame.text(kind) if kind else "auto", value, node)
+            self.evaluator.execute(node.child_by_field_name("body"))
         self.state.merge(before)
         self.state.merge(self.state.leaving)
-        self.state.scopes.pop()
         self.running.pop()
         return self.results.pop()
 

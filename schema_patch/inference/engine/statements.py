@@ -47,7 +47,7 @@ class Statements:
         """What places held where a condition held, where it did not, and behind both."""
         self.looping = 0
         self.returned: Value = NOTHING
-        own = ((name, getattr(self, name)) for name in dir(self) if name.startswith("do_"))
+        own = ((name, getattr(self, name)) for name in vars(Statements) if name.startswith("do_"))
         evaluator.statements |= {name[3:]: method for name, method in own}
         evaluator.statements |= dict.fromkeys(PASSED_OVER, lambda _: None)
 
@@ -59,14 +59,18 @@ class Statements:
             self.execute(child.child_by_field_name("body") if child.type == "function_definition" else child)
         return self.returned
 
+    def part(self) -> None:
+        """Lets the parts of the reading go: each knows others, and a syntax tree is large."""
+        self.evaluator.values.clear()
+        self.evaluator.statements.clear()
+
     def do_compound_statement(self, node: Node) -> None:
-        self.state.scopes.append({})
         children = [child for child in node.named_children if child.type != "comment"]
         if len(children) == 2 and ABORTS.match(self.frame.text(children[0])):
             children.pop()  # a value for the compiler, which no caller gets
-        for child in children:
-            self.execute(child)
-        self.state.scopes.pop()
+        with self.state.scope():
+            for child in children:
+                self.execute(child)
 
     def do_expression_statement(self, node: Node) -> None:
         self.state.now = self.frame.here(node)
@@ -99,8 +103,11 @@ class Statements:
         if decided is not None:
             self.execute(first if decided else second)
             return
-        self.state.scopes.append({})
-        condition = node.child_by_field_name("condition")
+        with self.state.scope():
+            self.undecided(node.child_by_field_name("condition"), first, second)
+
+    def undecided(self, condition: Node | None, first: Node | None, second: Node | None) -> None:
+        """`if (condition) first else second`, where either may be executed."""
         self.execute(condition)
         asked, turned = self.condition(condition)
         before, sides = self.state.heap, []
@@ -122,7 +129,6 @@ class Statements:
                 for place in both
                 if yes.get(place) is not no.get(place)
             }
-        self.state.scopes.pop()
 
     def condition(self, node: Node | None) -> tuple[Asked, bool]:
         """What a condition asks, so that it is known again, and whether it asks for the contrary; () where it is more
@@ -145,10 +151,9 @@ class Statements:
         self.looping -= 1
 
     def do_for_statement(self, node: Node) -> None:
-        self.state.scopes.append({})
-        self.execute(node.child_by_field_name("initializer"))
-        self.loop(*(node.child_by_field_name(name) for name in ("condition", "body", "update")))
-        self.state.scopes.pop()
+        with self.state.scope():
+            self.execute(node.child_by_field_name("initializer"))
+            self.loop(*(node.child_by_field_name(name) for name in ("condition", "body", "update")))
 
     def do_while_statement(self, node: Node) -> None:
         self.loop(node.child_by_field_name("condition"), node.child_by_field_name("body"))
@@ -157,13 +162,12 @@ class Statements:
         self.loop(node.child_by_field_name("body"), node.child_by_field_name("condition"))
 
     def do_for_range_loop(self, node: Node) -> None:
-        self.state.scopes.append({})
         elements = self.state.select(self.evaluator.value(node.child_by_field_name("right")), DEREF)
         declarator, kind = node.child_by_field_name("declarator"), node.child_by_field_name("type")
-        if declarator is not None:
-            self.declarations.declare(declarator, self.frame.text(kind) if kind else "auto", elements, node)
-        self.loop(node.child_by_field_name("body"))
-        self.state.scopes.pop()
+        with self.state.scope():
+            if declarator is not None:
+                self.declarations.declare(declarator, self.frame.text(kind) if kind else "auto", elements, node)
+            self.loop(node.child_by_field_name("body"))
 
     def do_switch_statement(self, node: Node) -> None:
         self.execute(node.child_by_field_name("condition"))

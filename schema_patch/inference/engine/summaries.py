@@ -142,7 +142,9 @@ def reading(frame: Frame) -> Statements:
 
 def read(frame: Frame) -> Summary:
     """What one function does."""
-    returned, state = reading(frame).run(), frame.state
+    statements, state = reading(frame), frame.state
+    returned = statements.run()
+    statements.part()
     state.merge(state.leaving)
     summary = state.summary
     summary.returned = _seen(returned)

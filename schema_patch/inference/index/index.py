@@ -13,11 +13,11 @@ from typing import NamedTuple
 from schema_patch.schemas.inferred import Answer
 
 from .asked import EVERY_RUN, Asked, Definitions, remembered
-from .mask import Macro, mask
+from .mask import Macro, blank, mask
 from .scan import Class, FileIndex, Function, arity, split
 
-WORDS = re.compile(
-    r"\b(?:__shared__|extern|__global__|__device__|__host__|__forceinline__|__constant__|__restrict__|__restrict|"
+WORDS = re.compile(  # behind no other letter: `\b` in front would be tried at every place
+    r"(?:__shared__|extern|__global__|__device__|__host__|__forceinline__|__constant__|__restrict__|__restrict|"
     r"RESTRICT|volatile|SYCL_EXTERNAL|ESIMD_INLINE|__inline__|typename|__align__\s*\(\w+\)|alignas\s*\([^()]*\))(?!\w)"
 )
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -39,7 +39,12 @@ class FileText(NamedTuple):
 
 def without_words(text: str) -> str:
     """The text with the words blanked that the grammar stumbles over and that say nothing of flow."""
-    return WORDS.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    return WORDS.sub(_blanked, text)
+
+
+def _blanked(match: re.Match[str]) -> str:
+    before = match.string[match.start() - 1 : match.start()]
+    return match.group() if before.isalnum() or before == "_" else blank(match.group())
 
 
 class Index:
@@ -101,7 +106,7 @@ class Index:
     def table(self, name: str, path: str) -> tuple[str, ...]:
         """The functions that fill a global array of a file, `kernels[] = {f<1>, f<2>}`, by macros too."""
         text = self.text(path).masked
-        found = re.search(rf"\b{name}\s*(?:\[[^\]]*\]\s*)*=[\w\s:<>,&*]*\{{([^{{}}]*)\}}", text)
+        found = re.search(rf"{name}(?<!\w{name})\s*(?:\[[^\]]*\]\s*)*=[\w\s:<>,&*]*\{{([^{{}}]*)\}}", text)
         names: list[str] = []
         for word in WORD.findall(found[1]) if found else ():
             macro = self.macro(word, path, found.start()) if found else None

@@ -133,7 +133,8 @@ def substitute(macro: Macro, arguments: list[str]) -> str:
         return values.get(name, "")
 
     body = re.sub(r"(?P<hash>(?<!#)#\s*(?!#))?\b(?P<name>[A-Za-z_]\w*)", replaced, text)
-    return re.sub(r"\s*##\s*", "", body)
+    first, *pasted = body.split("##")
+    return "".join([first.rstrip(), *(part.strip() for part in pasted[:-1]), pasted[-1].lstrip()]) if pasted else body
 
 
 def closing(text: str, at: int) -> int:

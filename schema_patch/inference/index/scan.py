@@ -6,6 +6,7 @@ Fast enough to run over whole trees; looks into no function body. Knows nothing 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .mask import Macro, mask
@@ -37,7 +38,6 @@ STUB = re.compile(r"\b\w*REGISTER\w*_DISPATCH\w*\s*\(\s*(\w+)\s*,\s*&?\s*([\w:]+
 BINDING = re.compile(
     r'\bdef\s*\(\s*"(\s*)"\s*,\s*&?\s*([\w:]+)|\bTVM_FFI_DLL_EXPORT_TYPED_FUNC\s*\(\s*(\w+)\s*,\s*([\w:]+)'
 )
-BINDS = re.compile(rb"PYBIND11_MODULE|TVM_FFI_DLL_EXPORT")
 LONGEST = 20_000  # characters before the brace of a definition
 GROUPS = 8  # parentheses of a declaration that are looked at, from each end
 NO_NAME = frozenset(
@@ -66,6 +66,9 @@ class Function:
     head: int
     arity: tuple[int, int]  # fewest and most arguments that it takes; -1: any number
     in_class: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     @property
     def key(self) -> tuple[str, int]:
@@ -113,20 +116,28 @@ def scan(source: bytes, path: str) -> FileIndex:
     scanner.run()
     return FileIndex(
         path, tuple(scanner.functions), tuple(scanner.classes), tuple(scanner.prototypes),
-        (*_aliases(text), *((new, old) for old, new in TYPEDEF.findall(text))), macros, b"LIBRARY" in source,
+        tuple(_aliases(text)), macros, b"LIBRARY" in source,
         tuple(STUB.findall(text)) if "_DISPATCH" in text else (), _bindings(text, source),
     )  # fmt: skip
 
 
+def may_bind(source: bytes) -> bool:
+    """A cheap look: could this file hand functions to Python?"""
+    return b"PYBIND11_MODULE" in source or b"TVM_FFI_DLL_EXPORT" in source
+
+
 def _bindings(text: str, source: bytes) -> tuple[tuple[str, str], ...]:
     """The functions that a file hands to Python."""
-    found = BINDING.finditer(text) if BINDS.search(source) else ()
+    found = BINDING.finditer(text) if may_bind(source) else ()
     return tuple((m[3] or source[slice(*m.span(1))].decode("latin-1"), m[2] or m[4]) for m in found)
 
 
-def _aliases(text: str) -> list[tuple[str, str]]:
+def _aliases(text: str) -> Iterator[tuple[str, str]]:
+    """The names that a file gives to types and namespaces, and theirs."""
     found = sorted((m.start(), m[1], m[2]) for pattern in ALIASES for m in pattern.finditer(text))
-    return [(new, old) for _, new, old in found]
+    yield from ((new, old) for _, new, old in found)
+    if "typedef" in text:
+        yield from ((new, old) for old, new in TYPEDEF.findall(text))
 
 
 def split(text: str) -> list[str]:

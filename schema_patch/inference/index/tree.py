@@ -15,7 +15,7 @@ from schema_patch.cpp import registrations, shared
 from schema_patch.cpp.registered import Source
 from schema_patch.model import ToolError
 
-from .scan import BINDS, scan
+from .scan import may_bind, scan
 from .store import ReadFile, Store
 
 LARGEST = 64_000_000  # bytes of a file; what is larger is no source that a compiler takes
@@ -83,7 +83,7 @@ def read(paths: Sequence[str], store: Store, step: Step = lambda _: None, *, cal
                 what = f"{len(data)} bytes" if len(data) > LARGEST else "a binary file"
                 errors.append(ToolError(f"expected C++ of at most {LARGEST} bytes, found {what}: not read", path))
             continue
-        any_registers = any_registers or registers or (called and BINDS.search(data) is not None)
+        any_registers = any_registers or registers or (called and may_bind(data))
         todo.append(path)
     for file in pooled(read_file, todo if any_registers else ()):
         if file is not None:

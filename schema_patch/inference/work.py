@@ -6,6 +6,7 @@ import gc
 import hashlib
 import multiprocessing
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from schema_patch.schemas.inferred import Inferred
@@ -16,6 +17,7 @@ from .engine.summaries import Summaries
 from .index.asked import EVERY_RUN, number, touches
 from .index.index import PASTES, Index
 from .index.mask import Macro
+from .index.scan import FileIndex
 from .index.store import Kept, ReadFile, Store
 from .index.tree import Tree, processes
 from .infer import Inference
@@ -71,23 +73,30 @@ def again(
 
 
 def changes(before: Mapping[str, ReadFile], after: Mapping[str, ReadFile]) -> Iterator[str]:
-    """The names that stand for something else than they did: all that changed files define, and their paths."""
+    """The paths of all changed files, and the names that stand for something else in them than they did."""
     for path in {*before, *after}:
         old, new = before.get(path), after.get(path)
         if old is None or new is None or old.digest != new.digest:
             yield path
-            yield from (name for file in (old, new) if file for name in names(file))
+            was, now = (meanings(file.index) if file else {} for file in (old, new))
+            yield from (name for name in {*was, *now} if was.get(name) != now.get(name))
 
 
-def names(file: ReadFile) -> Iterator[str]:
-    """Everything that a file gives a meaning to."""
-    index = file.index
-    for items in (index.functions, index.classes, index.macros):
-        yield from (item.name for item in items)
-    if any(PASTES in macro.body for macro in index.macros):
-        yield PASTES
+def meanings(index: FileIndex) -> dict[str, list[object]]:
+    """Everything that a file gives a meaning to, and what is seen of that without reading it."""
+    found: dict[str, list[object]] = defaultdict(list)
+    for function in index.functions:
+        found[function.name].append((function.scope, function.arity, function.in_class, function.declared))
+        found[function.read_as].append(function.whole)
+    for macro in index.macros:
+        for name in (macro.name, *([PASTES] if PASTES in macro.body else [])):
+            found[name].append((macro.parameters, macro.body))
+    for kind in index.classes:
+        found[kind.name].append(kind)
     for pairs in (index.prototypes, index.aliases, index.stubs, index.bindings):
-        yield from (name for name, _ in pairs)
+        for name, meaning in pairs:
+            found[name].append(meaning)
+    return found
 
 
 def key_of(operator: ImplementedOperator) -> str:

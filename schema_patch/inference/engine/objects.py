@@ -147,7 +147,7 @@ class Objects:
 
     def stores_beside(self) -> bool:
         """Whether the file names an epilogue that writes more than the product."""
-        return BESIDE.search(self.frame.index.text(self.frame.path).masked) is not None
+        return BESIDE.search(self.frame.index.whole(self.frame.path)) is not None
 
     def only_read(self, objects: Value, but: Sequence[Selector]) -> None:
         """What objects in braces lead to is not written, but perhaps what is at this element of an element."""

@@ -98,7 +98,7 @@ class Summaries:
             body = parse(function, self.index)
             made = read(Frame(body, self.index, self.models, self.of, self.kernels, dict(key[1])))
         self.reading = outer
-        self.asked[key] |= {number(function.path), *map(number, names)}
+        self.asked[key] |= {number(function.read_as), *map(number, names)}
         return made
 
     def names(self) -> set[int]:

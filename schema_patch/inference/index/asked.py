@@ -1,6 +1,7 @@
 """Which names of a tree were looked up, and for whom: whoever asked for no name that changed need not be asked again.
 
-A name stands for all its definitions, those to come too; the path of a file stands for its text. Knows neither.
+A name stands for all its definitions, those to come too; the path of a file stands for its text, and `read_as` of a
+function for the text of all functions of its name there. Knows none of them.
 """
 
 from __future__ import annotations

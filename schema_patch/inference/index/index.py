@@ -14,7 +14,7 @@ from schema_patch.schemas.inferred import Answer
 
 from .asked import EVERY_RUN, Asked, Definitions, remembered
 from .mask import Macro, blank, mask
-from .scan import Class, FileIndex, Function, arity, split
+from .scan import Class, FileIndex, Function, arity, line_starts, split
 
 WORDS = re.compile(  # behind no other letter: `\b` in front would be tried at every place
     r"(?:__shared__|extern|__global__|__device__|__host__|__forceinline__|__constant__|__restrict__|__restrict|"
@@ -94,7 +94,12 @@ class Index:
     def text(self, path: str) -> FileText:
         """A file masked, as it stands, and where its lines begin."""
         data = Path(path).read_bytes()
-        return FileText(without_words(mask(data)[0]), data, (0, *(m.end() for m in re.finditer(b"\n", data))))
+        return FileText(without_words(mask(data)[0]), data, line_starts(data))
+
+    def whole(self, path: str) -> str:
+        """A file masked, where not only the function at hand is looked at."""
+        self.asked.names.add(path)
+        return self.text(path).masked
 
     @lru_cache(maxsize=65536)  # noqa: B019
     def signature(self, function: Function) -> tuple[str, str]:
@@ -105,7 +110,7 @@ class Index:
     @remembered
     def table(self, name: str, path: str) -> tuple[str, ...]:
         """The functions that fill a global array of a file, `kernels[] = {f<1>, f<2>}`, by macros too."""
-        text = self.text(path).masked
+        text = self.whole(path)
         found = re.search(rf"{name}(?<!\w{name})\s*(?:\[[^\]]*\]\s*)*=[\w\s:<>,&*]*\{{([^{{}}]*)\}}", text)
         names: list[str] = []
         for word in WORD.findall(found[1]) if found else ():

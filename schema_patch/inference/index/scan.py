@@ -6,8 +6,10 @@ Fast enough to run over whole trees; looks into no function body. Knows nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from zlib import crc32
 
 from .mask import Macro, mask
 
@@ -66,6 +68,8 @@ class Function:
     head: int
     arity: tuple[int, int]  # fewest and most arguments that it takes; -1: any number
     in_class: bool = False
+    declared: int = 0  # a number of its text up to the body: all that is seen of it where it is not read
+    whole: tuple[int, int, int] = (0, 0, 0)  # its line, how many macros stand before it, a number of its text
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -73,6 +77,11 @@ class Function:
     @property
     def key(self) -> tuple[str, int]:
         return self.path, self.body[0]
+
+    @property
+    def read_as(self) -> str:
+        """What was looked up where its body was read."""
+        return f"{self.path}\n{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +121,18 @@ class _Scope:
 def scan(source: bytes, path: str) -> FileIndex:
     """The definitions of a file."""
     text, macros = mask(source)
-    scanner = _Scanner(text, path)
+    scanner = _Scanner(text, path, source, macros)
     scanner.run()
     return FileIndex(
         path, tuple(scanner.functions), tuple(scanner.classes), tuple(scanner.prototypes),
         tuple(_aliases(text)), macros, b"LIBRARY" in source,
         tuple(STUB.findall(text)) if "_DISPATCH" in text else (), _bindings(text, source),
     )  # fmt: skip
+
+
+def line_starts(source: bytes) -> tuple[int, ...]:
+    """Where each line of a file begins."""
+    return 0, *(match.end() for match in re.finditer(b"\n", source))
 
 
 def may_bind(source: bytes) -> bool:
@@ -189,9 +203,12 @@ def arity(parameters: str) -> tuple[int, int]:
 
 
 class _Scanner:
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: str, source: bytes, macros: Iterable[Macro]) -> None:
         self.text = text
         self.path = path
+        self.source = source
+        self.lines = line_starts(source)
+        self.macros = [macro.at for macro in macros]
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.prototypes: list[tuple[str, str]] = []
@@ -304,7 +321,12 @@ class _Scanner:
         head += len(self.text[head:body]) - len(self.text[head:body].lstrip())
         takes = arity(self.text[slice(*parameters)])
         plain = re.sub(r"\s+", "", name[1])
-        self.functions.append(Function(plain, scope, self.path, parameters, span, (body, end), head, takes, in_class))
+        declared = crc32(self.text[head:body].encode("latin-1"))
+        number = crc32(self.source[head:end], crc32(self.text[head:end].encode("latin-1")))
+        whole = bisect_right(self.lines, head), bisect_right(self.macros, head), number
+        self.functions.append(
+            Function(plain, scope, self.path, parameters, span, (body, end), head, takes, in_class, declared, whole)
+        )
 
     def declaration(self, start: int, here: int, groups: list[tuple[int, int]]) -> None:
         text = self.text[start:here]

@@ -6,7 +6,6 @@ Evidence is a chain of places from the implementation to the store. Knows regist
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -36,8 +35,9 @@ from .engine.frame import BOXED
 from .engine.summaries import Summaries
 from .flattened import flattened
 from .index.asked import Definitions, number, packed, remembered
+from .index.brackets import arity, split, template_list
 from .index.index import Index
-from .index.scan import Function, arity, split, template_list
+from .index.scan import Function
 from .index.syntax import read_parameters
 from .operators import NOT_REAL, ImplementedOperator
 
@@ -115,9 +115,10 @@ class Inference:
             functions = self.definitions(implementation, len(schema.args))
             found += [f for f in functions if f.key not in {g.key for g in found}]
             if not functions:
-                there = any(name in self.index.functions for name in re.findall(r"\w+", implementation.text))
-                where = "is not followed" if there else "is not in this tree"
-                missing.append(f"{implementation.text[:60].strip()} at {implementation.location} {where}")
+                names = re.findall(r"\w+", implementation.text)
+                where = next((n for n in names if n in self.index.functions), names[-1] if names else "")
+                text = implementation.text[:60].strip()
+                missing.append(f"{text} at {implementation.location} is {self.index.where(where)}")
         told = "no implementation is registered in this tree"
         if found and all(map(self.only_raises, found)):
             found, told = [], f"{told} that does more than raise"
@@ -176,7 +177,7 @@ class Inference:
         return not (summary.effects or summary.stores or summary.calls or any(values for values, _ in summary.returns))
 
     def line(self, function: Function) -> int:
-        return bisect_right(self.index.text(function.path).lines, function.head)
+        return self.index.text(function.path).line(function.head)
 
     def definitions(self, implementation: Implementation, count: int) -> list[Function]:
         """The function that an m.impl or m.def names."""

@@ -15,9 +15,9 @@ from schema_patch.model import Location, Span
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
 from schema_patch.text.mapped import MappedText
 
+from .index.brackets import split
 from .index.macros import closing, substitute
 from .index.mask import Macro, mask
-from .index.scan import split
 
 # Keys whose functions compute shapes or wrap the real ones.
 NOT_REAL = re.compile(

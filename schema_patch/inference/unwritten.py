@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from schema_patch.cpp.registered import Implementation, Unwritten
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
 
+from .index.brackets import split
 from .index.index import Index
-from .index.scan import Function, split
+from .index.scan import Function
 from .index.syntax import read_parameters
 from .infer import Inference
 from .operators import ImplementedOperator

@@ -7,7 +7,7 @@ import hashlib
 import multiprocessing
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from schema_patch.schemas.inferred import Inferred
 
@@ -15,10 +15,10 @@ from . import operators, unwritten
 from .domain import models
 from .engine.summaries import Summaries
 from .index.asked import EVERY_RUN, number, touches
-from .index.index import PASTES, Index
+from .index.index import PASTES, Index, mentions
 from .index.mask import Macro
 from .index.scan import FileIndex
-from .index.store import Kept, ReadFile, Store
+from .index.store import Kept, Store
 from .index.tree import Tree, processes
 from .infer import Inference
 from .operators import ImplementedOperator
@@ -59,27 +59,35 @@ def again(
     found: Sequence[ImplementedOperator], index: Index, tree: Tree, store: Store, step: Step = lambda _: None
 ) -> list[Inferred]:
     """The same. What an earlier run told of an operator holds as long as nothing that it looked up has changed."""
-    files = {file.index.path: file for file in tree.files}
+    now = Kept({file.index.path: file for file in tree.files}, {made.path: made for made in index.made})
     keys = [key_of(operator) for operator in found]
     registered = (key.partition(" ")[0] for key in store.kept.results.keys() ^ set(keys))
-    changed = frozenset(map(number, (EVERY_RUN, *changes(store.kept.files, files), *registered)))
+    changed = frozenset(map(number, (EVERY_RUN, *changes(store.kept, now), *registered)))
     known = {key: kept for key, kept in store.kept.results.items() if not touches(kept[1], changed)}
     missing = [n for n, key in enumerate(keys) if key not in known]
     new = told(found, index, missing, step)
-    results = {key: new[n] if n in new else known[key] for n, key in enumerate(keys)}
-    if files != store.kept.files or results.keys() != store.kept.results.keys():
-        store.save(Kept(files, results))
-    return [results[key][0] for key in keys]
+    now.results = {key: new[n] if n in new else known[key] for n, key in enumerate(keys)}
+    if now != store.kept:
+        store.save(now)
+    return [now.results[key][0] for key in keys]
 
 
-def changes(before: Mapping[str, ReadFile], after: Mapping[str, ReadFile]) -> Iterator[str]:
+def changes(before: Kept, after: Kept) -> Iterator[str]:
     """The paths of all changed files, and the names that stand for something else in them than they did."""
-    for path in {*before, *after}:
-        old, new = before.get(path), after.get(path)
+    for path in {*before.files, *after.files}:
+        old, new = before.files.get(path), after.files.get(path)
         if old is None or new is None or old.digest != new.digest:
             yield path
-            was, now = (meanings(file.index) if file else {} for file in (old, new))
-            yield from (name for name in {*was, *now} if was.get(name) != now.get(name))
+            yield from differing(*(file.index if file else None for file in (old, new)))
+    for path in {*before.made, *after.made}:
+        yield from differing(before.made.get(path), after.made.get(path))
+
+
+def differing(old: FileIndex | None, new: FileIndex | None) -> Iterator[str]:
+    """The names that two readings of a file do not give the same meaning."""
+    if old != new:
+        was, now = (meanings(index) if index else {} for index in (old, new))
+        yield from (name for name in {*was, *now} if was.get(name) != now.get(name))
 
 
 def meanings(index: FileIndex) -> dict[str, list[object]]:
@@ -93,7 +101,7 @@ def meanings(index: FileIndex) -> dict[str, list[object]]:
             found[name].append((macro.parameters, macro.body))
     for kind in index.classes:
         found[kind.name].append(kind)
-    for pairs in (index.prototypes, index.aliases, index.stubs, index.bindings):
+    for pairs in (index.prototypes, index.aliases, index.stubs, index.bindings, mentions(index)):
         for name, meaning in pairs:
             found[name].append(meaning)
     return found

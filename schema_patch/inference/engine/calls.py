@@ -189,12 +189,12 @@ class Calls:
             return NOTHING
         if name[:1].isupper() and not name.isupper() and "_" not in name:  # a class of which nothing is known,
             if library:  # or a function of a library, which may do anything
-                calling.escape_all(call.items, values, node, f"passed to {name}, {self.where(name)}")
+                calling.escape_all(call.items, values, node, f"passed to {name}, {self.frame.index.where(name)}")
             calling.run_functors(values, node)
             return union(values)
         declared = [read_parameters(p) for p in self.frame.index.prototypes.get(name, ())]
         fitting = [p for p in declared if len(p) == len(values)]
-        where = self.where(name, declared=bool(fitting))
+        where = self.frame.index.where(name, declared=bool(fitting))
         for number, (value, place) in enumerate(zip(values, self.evaluator.referred(call.items), strict=False)):
             if fitting and all(p[number].const and "*" in p[number].type for p in fitting):
                 self.state.read_data(value)
@@ -203,9 +203,3 @@ class Calls:
             by_value = all("&" not in kind or "const" in kind for kind in taken) if taken else self.types.is_alias(name)
             calling.escape(value if by_value else value | place, node, f"passed to {name}, {where}")
         return self.lambdas.results_of(union(values))
-
-    def where(self, name: str, *, declared: bool = False) -> str:
-        """Why nothing is known of a function: it stands nowhere here, or its definitions do not fit this call."""
-        if self.frame.index.knows(name):
-            return "not followed"
-        return "declared, but not defined in this tree" if declared else "not in this tree"

@@ -13,9 +13,10 @@ from schema_patch.inference.domain.models import Models
 from schema_patch.inference.domain.state import State
 from schema_patch.inference.domain.summary import Summary
 from schema_patch.inference.domain.values import DEREF, NOTHING, Callee, Field, Origin, Parameter, Value, in_data
+from schema_patch.inference.index.brackets import split
 from schema_patch.inference.index.constants import Constants, decide, given
 from schema_patch.inference.index.index import Index
-from schema_patch.inference.index.scan import Function, split
+from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import Body, read_parameters
 from schema_patch.schemas.inferred import Chain
 

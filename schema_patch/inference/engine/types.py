@@ -11,8 +11,9 @@ from functools import lru_cache
 from tree_sitter import Node
 
 from schema_patch.inference.domain.values import Value
+from schema_patch.inference.index.brackets import split
 from schema_patch.inference.index.index import nearest
-from schema_patch.inference.index.scan import Function, split
+from schema_patch.inference.index.scan import Function
 
 from .frame import NAME, Frame
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from .scan import split, template_list
+from .brackets import split, template_list
 
 Constants = tuple[tuple[str, bool | str], ...]
 POINTER = re.compile(r"\(\s*[*&]\s*(\w+)\s*\)")

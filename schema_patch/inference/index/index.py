@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
 
 from schema_patch.schemas.inferred import Answer
 
 from .asked import EVERY_RUN, Asked, Definitions, remembered
-from .mask import Macro, blank, mask
-from .scan import Class, FileIndex, Function, arity, line_starts, split
+from .brackets import arity, split
+from .mask import Macro
+from .scan import Class, FileIndex, Function
+from .texts import Texts, without_words
 
-WORDS = re.compile(  # behind no other letter: `\b` in front would be tried at every place
-    r"(?:__shared__|extern|__global__|__device__|__host__|__forceinline__|__constant__|__restrict__|__restrict|"
-    r"RESTRICT|volatile|SYCL_EXTERNAL|ESIMD_INLINE|__inline__|typename|__align__\s*\(\w+\)|alignas\s*\([^()]*\))(?!\w)"
-)
 WORD = re.compile(r"[A-Za-z_]\w*")
 FLAG_REFERENCE = re.compile(r"(?<!const )\b(?:bool|auto|[A-Z]\w?)\s*&")  # of a template's type too
 NUMBER = re.compile(r"[\s\d.()uUlLfxXa-fA-F+*/<-]*")
@@ -29,22 +25,10 @@ PASTED = re.compile(r"\b([A-Za-z]\w{3,})\s*##")
 FIELD = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*|\{.*)?$", re.DOTALL)
 
 
-class FileText(NamedTuple):
-    """A source file."""
-
-    masked: str
-    data: bytes
-    lines: tuple[int, ...]
-
-
-def without_words(text: str) -> str:
-    """The text with the words blanked that the grammar stumbles over and that say nothing of flow."""
-    return WORDS.sub(_blanked, text)
-
-
-def _blanked(match: re.Match[str]) -> str:
-    before = match.string[match.start() - 1 : match.start()]
-    return match.group() if before.isalnum() or before == "_" else blank(match.group())
+def mentions(file: FileIndex) -> Iterator[tuple[str, str]]:
+    """What macros that stand between functions are given, and these; within a class they may be its constructors."""
+    outside = (use for use in file.uses if not any(kind == "class" for kind, _ in use.scope))
+    return ((word, use.name) for use in outside for word in use.words)
 
 
 class Index:
@@ -59,10 +43,25 @@ class Index:
         self.own_aliases: dict[tuple[str, str], str] = {}  # by file and name
         stubs: dict[str, list[str]] = defaultdict(list)
         bindings: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        mentioned: dict[str, list[str]] = defaultdict(list)
         macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
         self.by_path: dict[str, tuple[Function, ...]] = {}
-        for file in files:
-            self.by_path[file.path] = file.functions
+        self.asked = Asked()
+        own = list(files)
+        for file in own:
+            for macro in file.macros:
+                plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
+                macros[macro.name].append((file.path, plain))
+            for word, name in mentions(file):
+                mentioned[word].append(name)
+        self.macros = Definitions(macros, self.asked)
+        self.mentioned = Definitions(mentioned, self.asked)  # by what they are given, macros where declarations stand
+        texts = Texts(macros, self.macros_among, self.macro)
+        self.text = texts.of
+        with self.asked.apart():
+            self.made = list(filter(None, map(texts.define, own)))  # what macros define in files
+        for file in (*own, *self.made):
+            self.by_path.setdefault(file.path, file.functions)
             for function in file.functions:
                 functions[function.name].append(function)
             for kind in file.classes:
@@ -76,25 +75,14 @@ class Index:
             for name, target in file.aliases:
                 aliases.setdefault(name, target)
                 self.own_aliases.setdefault((file.path, name), target)
-            for macro in file.macros:
-                plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
-                macros[macro.name].append((file.path, plain))
         bodies = (macro.body for found in macros.values() for _, macro in found if PASTES in macro.body)
         self.pasted = tuple(sorted({name for body in bodies for name in PASTED.findall(body) if "{" in body}))
-        self.asked = Asked()
         self.functions = Definitions(functions, self.asked)
         self.classes = Definitions(classes, self.asked)
         self.prototypes = Definitions(prototypes, self.asked)
         self.aliases = Definitions(aliases, self.asked)
         self.stubs = Definitions(stubs, self.asked)  # the kernels of a dispatch stub
         self.bindings = Definitions(bindings, self.asked)  # by the name that Python calls: where, and which function
-        self.macros = Definitions(macros, self.asked)
-
-    @lru_cache(maxsize=2048)  # noqa: B019  lives as long as the process
-    def text(self, path: str) -> FileText:
-        """A file masked, as it stands, and where its lines begin."""
-        data = Path(path).read_bytes()
-        return FileText(without_words(mask(data)[0]), data, line_starts(data))
 
     def whole(self, path: str) -> str:
         """A file masked, where not only the function at hand is looked at."""
@@ -231,6 +219,14 @@ class Index:
         return name.startswith(self.pasted) or any(
             name in known for known in (self.functions, self.stubs, self.classes, self.aliases, self.macros)
         )
+
+    def where(self, name: str, *, declared: bool = False) -> str:
+        """Why nothing is known of a function: it stands nowhere here, or its definitions do not fit a call."""
+        if self.knows(name):
+            return "not followed"
+        if name in self.mentioned:
+            return f"perhaps defined by {self.mentioned[name][0]}, which is not followed"
+        return "declared, but not defined in this tree" if declared else "not in this tree"
 
     def class_named(self, name: str) -> str:
         """The class that a name stands for, through aliases; empty where it is none."""

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from .brackets import split
 from .mask import Macro
-from .scan import split
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 OPTIONAL = re.compile(r"__VA_OPT__\s*\(([^()]*)\)")

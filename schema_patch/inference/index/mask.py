@@ -114,17 +114,17 @@ def _dropped(text: str, branches: list[tuple[int, int, str]], end: int, halves: 
     live = [body for body in bodies if body not in found]
     if all(_whole(text[start:stop]) for start, stop in live):
         return found
-    if len(branches) > 1 and not _balanced(text[slice(*live[0])]):
+    if len(branches) > 1 and not balanced(text[slice(*live[0])]):
         halves.add(condition)
     if len(branches) == 1:
-        kept = next((body for body in live if _balanced(text[slice(*body)])), None)
+        kept = next((body for body in live if balanced(text[slice(*body)])), None)
     else:  # the longest says most: the others are often stubs
         kept = max(live, key=lambda body: len("".join(text[slice(*body)].split())), default=None)
     return found + [body for body in live if body != kept]
 
 
 def _whole(text: str) -> bool:
-    return _balanced(text) and _plain(text).rstrip()[-1:] in ("", *";}:>")
+    return balanced(text) and _plain(text).rstrip()[-1:] in ("", *";}:>")
 
 
 def _plain(text: str) -> str:
@@ -135,7 +135,7 @@ def _plain(text: str) -> str:
     return text
 
 
-def _balanced(text: str) -> bool:
+def balanced(text: str) -> bool:
     """Braces and parentheses close within the text and in order."""
     text = _plain(text)
     for opening, closing in ("{}", "()"):

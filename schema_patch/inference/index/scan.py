@@ -6,16 +6,18 @@ Fast enough to run over whole trees; looks into no function body. Knows nothing 
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from zlib import crc32
 
+from .brackets import TEMPLATE, after_template, angles, arity, split
 from .mask import Macro, mask
 
 STRUCTURE = re.compile(r"[{}();]")
 BRACES = re.compile(r"[{}]")
-BRACKETS = re.compile(r"[(\[{}\])<>,]")
 NAMESPACE = re.compile(r"\bnamespace\b\s*([\w:]*)\s*(?:\[\[.*?\]\]\s*)?$")
 CLASS = re.compile(
     r"\b(?:class|struct|union)\b(?:\s*(?:\[\[.*?\]\]|alignas\s*\([^)]*\)|__align__\s*\([^)]*\)|"
@@ -29,10 +31,13 @@ ALIASES = (
 DECORATED = re.compile(r"\b(?:alignas|__align__|__attribute__)\b")
 NO_FIELD = re.compile(r"\s*(?:(?:public|private|protected)\s*:\s*)*(?:using|typedef|friend|static|template|enum)\b")
 TYPEDEF = re.compile(r"typedef(?<!\wtypedef)\s+(?:typename\s+)?([\w:]{1,200})\s*(?:<[^;{}]{0,400}>)?\s+(\w{1,100})\s*;")
-TEMPLATE = re.compile(r"\s*template\s*<")
 NAME_BEFORE = re.compile(
     r"((?:\w+\s*(?:<[^;{}()]*>)?\s*::\s*)*)"
     r"((?:~|(?<!\w)(?!template\b))\w+|(?<!\w)operator(?:\s*\(\s*\)|\s*[^\s\w(]{1,3}|\s+\w+))\s*(?:<[^;{}]*>)?\s*$"
+)
+WORDS = re.compile(r"\w+")
+USED = re.compile(
+    r"\s*((?:(?:static|inline|constexpr|extern|template\s*<[^;{}()]*>|__\w+__|[A-Z][A-Z0-9_]{2,}(?=\s+\w))\s*)*(\w+))\s*"
 )
 OPERATOR = re.compile(r"(?<!\w)operator$")
 WORD = "".join(char for char in map(chr, range(256)) if char.isalnum() or char == "_")
@@ -96,6 +101,18 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """A macro, perhaps, where declarations stand: `DEFINE(name)`, `DEFINE(name) { body }`."""
+
+    name: str
+    start: int
+    end: int
+    braces: bool  # stand in what it is given, or behind it
+    words: tuple[str, ...]  # of its arguments
+    scope: tuple[tuple[str, str], ...]  # kind and name of each scope around it
+
+
+@dataclass(frozen=True, slots=True)
 class FileIndex:
     """Everything one file defines."""
 
@@ -108,10 +125,13 @@ class FileIndex:
     registers: bool = False  # it may hold a registration block
     stubs: tuple[tuple[str, str], ...] = ()  # what REGISTER_DISPATCH says: a stub and a kernel of it
     bindings: tuple[tuple[str, str], ...] = ()  # the name by which Python calls a function, and the function
+    uses: tuple[Use, ...] = ()
 
 
 @dataclass
-class _Scope:
+class Scope:
+    """What stands around declarations."""
+
     kind: str  # "namespace", "class" or "other"
     name: str
     bases: tuple[str, ...] = ()
@@ -121,12 +141,13 @@ class _Scope:
 def scan(source: bytes, path: str) -> FileIndex:
     """The definitions of a file."""
     text, macros = mask(source)
-    scanner = _Scanner(text, path, source, macros)
+    scanner = Scanner(text, path, partial(bisect_right, line_starts(source)), source, macros)
     scanner.run()
     return FileIndex(
         path, tuple(scanner.functions), tuple(scanner.classes), tuple(scanner.prototypes),
         tuple(_aliases(text)), macros, b"LIBRARY" in source,
         tuple(STUB.findall(text)) if "_DISPATCH" in text else (), _bindings(text, source),
+        tuple(scanner.uses),
     )  # fmt: skip
 
 
@@ -154,65 +175,20 @@ def _aliases(text: str) -> Iterator[tuple[str, str]]:
         yield from ((new, old) for old, new in TYPEDEF.findall(text))
 
 
-def split(text: str) -> list[str]:
-    """The parts between the commas of an argument or parameter list, brackets of every kind respected."""
-    angles = _angles(text) if "<" in text else {}
-    parts, depth, start = [], 0, 0
-    for match in BRACKETS.finditer(text):
-        char = match.group()
-        if char in "([{" or (char == "<" and match.start() in angles):
-            depth += 1
-        elif char in ")]}" or (char == ">" and match.start() in angles):
-            depth -= 1
-        elif char == "," and not depth:
-            parts.append(text[start : match.start()])
-            start = match.end()
-    parts.append(text[start:])
-    return parts if len(parts) > 1 or parts[0].strip() else []
-
-
-def _angles(text: str) -> dict[int, int]:
-    """Where each template bracket's partner is, both ways; `<` counts where a name is before it and a `>` behind."""
-    pairs: dict[int, int] = {}
-    stack: list[tuple[int, int]] = []
-    depth = 0
-    for match in BRACKETS.finditer(text):
-        token, at = match.group(), match.start()
-        if token in "([{":
-            depth += 1
-        elif token in ")]}":
-            depth -= 1
-            while stack and stack[-1][1] > depth:
-                stack.pop()
-        elif token == "<" and text[at + 1 : at + 2] not in ("<", "=") and text[at - 1 : at] != "<":
-            if text[:at].rstrip()[-1:].isalnum() or text[at - 1 : at] == "_":
-                stack.append((at, depth))
-        elif token == ">" and text[at - 1 : at] != "-" and stack and stack[-1][1] == depth:
-            opening = stack.pop()[0]
-            pairs[opening], pairs[at] = at, opening
-    return pairs
-
-
-def arity(parameters: str) -> tuple[int, int]:
-    """Fewest and most arguments of a parameter list; -1 for any number."""
-    parts = [part.strip() for part in split(parameters)]
-    if parts in ([], ["void"]):
-        return 0, 0
-    needed = sum("=" not in part and "..." not in part for part in parts)
-    return needed, -1 if any("..." in part for part in parts) else len(parts)
-
-
-class _Scanner:
-    def __init__(self, text: str, path: str, source: bytes, macros: Iterable[Macro]) -> None:
+class Scanner:
+    def __init__(
+        self, text: str, path: str, line: Callable[[int], int], source: bytes = b"", macros: Iterable[Macro] = ()
+    ) -> None:
         self.text = text
         self.path = path
         self.source = source
-        self.lines = line_starts(source)
+        self.line = line
         self.macros = [macro.at for macro in macros]
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.prototypes: list[tuple[str, str]] = []
-        self.scopes: list[_Scope] = []
+        self.scopes: list[Scope] = []
+        self.uses: list[Use] = []
         self.closing: dict[int, int] = {}
         stack: list[int] = []
         for match in BRACES.finditer(text):
@@ -221,11 +197,12 @@ class _Scanner:
             elif stack:
                 self.closing[stack.pop()] = match.start()
 
-    def run(self) -> None:
-        text, at, head, depth = self.text, 0, 0, 0
+    def run(self, start: int = 0, end: int = sys.maxsize) -> None:
+        """Reads what stands there."""
+        text, at, head, depth = self.text, start, start, 0
         groups: list[tuple[int, int]] = []  # parentheses at the top level of the declaration at hand
         opened = 0
-        while match := STRUCTURE.search(text, at):
+        while match := STRUCTURE.search(text, at, end):
             char, here = match.group(), match.start()
             at = match.end()
             if char == "(":
@@ -248,8 +225,24 @@ class _Scanner:
                     self.declaration(head, here, groups)
                     head, groups = at, []
             else:
+                self.used(head, groups)
                 self.leave()
                 head, depth, groups = at, 0, []
+        self.used(head, groups)
+
+    def used(self, start: int, groups: Sequence[tuple[int, int]], body: int = 0) -> None:
+        """Names in front of parentheses, and nothing before them, may be macros: `DEFINE(a) DEFINE(b) void f()`.
+        `body`: where that of the last ends, if it has one."""
+        for opening, closing in groups:
+            found = USED.fullmatch(self.text, start, opening)
+            if not found or found[2] in NO_NAME:
+                return
+            scope = tuple((s.kind, s.name) for s in self.scopes)
+            end = body if body and closing == groups[-1][1] else closing + 1
+            words = tuple(WORDS.findall(self.text, opening, closing))
+            braces = "{" in self.text[opening:end]
+            self.uses.append(Use(found[2], found.start(1), end, braces, words, scope))
+            start = closing + 1
 
     def leave(self) -> None:
         if self.scopes:
@@ -268,23 +261,24 @@ class _Scanner:
         found = self.function(start, here, groups)
         if found == "initialiser":
             return end, False
-        if found == "function":
+        if found:
+            self.used(start, groups, end)
             return end, True
         namespace = NAMESPACE.search(head) if "namespace" in head else None
         if namespace:
-            self.scopes.append(_Scope("namespace", namespace[1]))
+            self.scopes.append(Scope("namespace", namespace[1]))
             return here + 1, True
         if "enum" in head and re.search(r"\benum\b", head):
             return end, False
-        plain = _after_template(head)
+        plain = after_template(head)
         callable_ = any(opening >= start + plain for opening, _ in groups) and not DECORATED.search(head)
         kind = None if callable_ else _class(head)
         if kind and "=" not in head[kind.end() :].split("<")[0].replace("==", ""):
             name = (kind[1] or "").rpartition("::")[2]
-            self.scopes.append(_Scope("class", name, _bases(head[kind.end() :])))
+            self.scopes.append(Scope("class", name, _bases(head[kind.end() :])))
             return here + 1, True
         if re.fullmatch(r'\s*extern\s*"\s*"\s*', head):
-            self.scopes.append(_Scope("other", ""))
+            self.scopes.append(Scope("other", ""))
             return here + 1, True
         return end, False
 
@@ -323,13 +317,14 @@ class _Scanner:
         plain = re.sub(r"\s+", "", name[1])
         declared = crc32(self.text[head:body].encode("latin-1"))
         number = crc32(self.source[head:end], crc32(self.text[head:end].encode("latin-1")))
-        whole = bisect_right(self.lines, head), bisect_right(self.macros, head), number
+        whole = self.line(head), bisect_right(self.macros, head), number
         self.functions.append(
             Function(plain, scope, self.path, parameters, span, (body, end), head, takes, in_class, declared, whole)
         )
 
     def declaration(self, start: int, here: int, groups: list[tuple[int, int]]) -> None:
         text = self.text[start:here]
+        self.used(start, groups)
         if groups:
             opening, closing = groups[0] if len(groups) == 1 else groups[-1]
             name = name_before(self.text[start:opening][-300:])
@@ -362,31 +357,10 @@ def name_before(before: str) -> tuple[str, str] | None:
     return (name[1], name[2]) if name else None
 
 
-def template_list(head: str) -> str:
-    """What stands between the brackets of the last `template <…>` before a declaration."""
-    angles = _angles(head) if "<" in head else {}
-    at, found = 0, ""
-    while match := TEMPLATE.match(head, at):
-        end = angles.get(match.end() - 1)
-        if end is None:
-            break
-        at, found = end + 1, head[match.end() : end]
-    return found
-
-
-def _after_template(head: str) -> int:
-    """Where the declaration begins behind its `template <…>` clauses."""
-    angles = _angles(head) if "<" in head else {}
-    at = 0
-    while match := TEMPLATE.match(head, at):
-        at = angles.get(match.end() - 1, match.end()) + 1
-    return at
-
-
 def _class(head: str) -> re.Match[str] | None:
     """The class that is declared: the first outside template brackets, as X in `template <class T> struct X`."""
-    angles = _angles(head) if "<" in head else {}
-    inside = [(opening, closing) for opening, closing in angles.items() if opening < closing]
+    pairs = angles(head) if "<" in head else {}
+    inside = [(opening, closing) for opening, closing in pairs.items() if opening < closing]
     found = CLASS.finditer(head)
     return next((m for m in found if not any(opening < m.start() < closing for opening, closing in inside)), None)
 

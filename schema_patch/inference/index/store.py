@@ -33,10 +33,11 @@ class ReadFile:
 
 
 class Kept(msgspec.Struct):
-    """Files by their path, and of operators by a digest of their registration what was inferred and which names were
-    looked up for that."""
+    """Files by their path, what macros define in them, and of operators by a digest of their registration what was
+    inferred and which names were looked up for that."""
 
     files: dict[str, ReadFile] = {}
+    made: dict[str, FileIndex] = {}
     results: dict[str, tuple[Inferred, bytes]] = {}
 
 

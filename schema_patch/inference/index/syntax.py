@@ -6,7 +6,6 @@ Only the function is parsed, behind a plain header of our own, so that nothing a
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,9 +14,11 @@ from tree_sitter import Node
 from schema_patch.cpp import syntax
 
 from . import constants
+from .brackets import split
 from .index import Index
 from .macros import Expanded, Expander
-from .scan import Function, split
+from .scan import Function
+from .texts import FileText
 
 TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s*(?:\.\.\.)?\s*(\w+)")
 PLAIN = re.compile(r"(?:const )?(?:bool|int|float|double|size_t|u?int(?:8|16|32|64)_t)(?: const)?$")
@@ -45,13 +46,13 @@ class Body:
     root: Node
     source: str  # what was parsed, a character for each byte
     expanded: Expanded
-    lines: tuple[int, ...]
+    file: FileText
     template_types: tuple[str, ...]  # names that stand for any type
     template_names: frozenset[str]  # those, and those that stand for a value or a function
 
     def line(self, node: Node) -> int:
         """The line of the file that a node comes from."""
-        return bisect_right(self.lines, self.expanded.offset(node.start_byte))
+        return self.file.line(self.expanded.offset(node.start_byte))
 
     def text(self, node: Node) -> str:
         return self.source[node.start_byte : node.end_byte]
@@ -70,7 +71,8 @@ def _blank(match: re.Match[str]) -> str:
 
 def parse(function: Function, index: Index) -> Body:
     """Reads one function out of its file."""
-    masked, _, lines = index.text(function.path)
+    file = index.text(function.path)
+    masked = file.masked
     expander = Expander(index.macros_among, lambda name, at: index.macro(name, function.path, at))
     expander.add("void f() {", function.head)
     if function.initialisers:
@@ -99,7 +101,7 @@ def parse(function: Function, index: Index) -> Body:
     head = masked[function.head : function.parameters[0]]
     types = tuple(TYPE_PARAMETER.findall(head)) if head.startswith("template") else ()
     names = frozenset(constants.parameters(head)) - {""}
-    return Body(function, read_parameters(parameters.result().text), root, text, whole, lines, types, names)
+    return Body(function, read_parameters(parameters.result().text), root, text, whole, file, types, names)
 
 
 @lru_cache(maxsize=8192)

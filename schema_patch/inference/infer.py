@@ -266,6 +266,8 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
                 unknown = unknown or f"a pointer to write through is taken: {_place(chain)}"
             elif meaning == UNKNOWN:
                 unknown = unknown or f"{summary.reasons.get(effect, 'passed on')}: {_place(chain)}"
+        if any(origin[0] is parameter(number) and what == "operator()" for origin, what, _, _ in summary.calls):
+            unknown = unknown or "it is called, in a way that is not understood"
         stored = (o for (root, path), value in summary.stores.items() if loaded(path) for o in value)
         if not unknown and any(o[0] is parameter(number) and DATA in o[1] for o in stored):
             unknown = "its address is stored in a tensor"

@@ -10,20 +10,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from schema_patch.schemas import aten
 from schema_patch.schemas.inferred import Native
 
 from .modules import Module
 
-VIEWS = frozenset(
-    "view unsqueeze squeeze select narrow transpose t permute expand expand_as as_strided detach flatten_view "
-    "view_as unflatten swapaxes movedim unbind chunk split T mT data real diagonal unfold view_as_real "
-    "view_as_complex tensor_split swapdims moveaxis mH H adjoint hsplit vsplit dsplit numpy storage untyped_storage "
-    "data_ptr atleast_1d atleast_2d atleast_3d broadcast_to broadcast_tensors from_numpy from_dlpack alias __getitem__ "
-    "unsafe_split unsafe_chunk __array__ __array_interface__ __cuda_array_interface__ flat".split()
+VIEWS = aten.VIEWS | frozenset(
+    "H T __array__ __array_interface__ __cuda_array_interface__ __getitem__ data_ptr flat from_dlpack "
+    "from_numpy numpy untyped_storage".split()
 )
 # A copy, unless nothing would change.
-PERHAPS = frozenset(
-    "contiguous reshape flatten ravel to type type_as float half bfloat16 double int long cuda cpu as_tensor asarray "
+PERHAPS = aten.PERHAPS | frozenset(
+    "contiguous reshape reshape_as flatten ravel type float half bfloat16 double int long as_tensor asarray "
     "resolve_conj resolve_neg expand_contiguous getattr".split()
 )
 IN_PLACE = re.compile(r"__(?:i(?:add|sub|mul|truediv|floordiv|mod|pow|and|or|xor|lshift|rshift|matmul)|setitem)__")

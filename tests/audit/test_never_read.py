@@ -9,7 +9,7 @@ from pathlib import Path
 
 import trees
 
-FOLLOWED = 171
+FOLLOWED = 190
 HEAD = """
 void zero(at::Tensor t) { t.zero_(); }
 struct Zero { void operator()(at::Tensor t) const { t.zero_(); } };
@@ -235,6 +235,36 @@ __atomic_fetch_add(b.data_ptr<int>(), 1, 0);
 cub::DeviceReduce::Sum(tmp, bytes, a.data_ptr<float>(), b.data_ptr<float>(), 3);
 thrust::fill(thrust::device, b.data_ptr<float>(), b.data_ptr<float>() + 3, 0);
 thrust::device_ptr<float> p(b.data_ptr<float>()); thrust::fill(p, p + 3, 0);
+std::cin >> b.data_ptr<float>()[0];
+std::ifstream in("x"); in >> n >> b.data_ptr<float>()[0];
+std::atomic_ref<float> r(b.data_ptr<float>()[0]); r = 1;
+Eigen::Map<Eigen::VectorXf> m(b.data_ptr<float>(), 4); m.setZero();
+_mm256_maskstore_ps(b.data_ptr<float>(), m, v);
+_mm512_mask_compressstoreu_ps(b.data_ptr<float>(), m, v);
+_mm512_mask_cvtepi32_storeu_epi8(b.data_ptr<float>(), m, v);
+_mm_maskmoveu_si128(v, m, (char*)b.data_ptr<float>());
+_mm256_sincos_ps(b.data_ptr<float>(), v);
+_tile_stored(0, b.data_ptr<float>(), 64);
+__riscv_vsseg2e32_v_f32m1x2(b.data_ptr<float>(), v, n);
+vec_st(v, 0, b.data_ptr<float>());
+vec_xst_len(v, b.data_ptr<float>(), 4);
+vendor_act_f16(b.data_ptr<float>(), n);
+extern void late(at::Tensor x, at::Tensor y); late(a, b);
+(b.*(&at::Tensor::zero_))();
+auto m = b.expect_contiguous(); m->zero_();
+auto m = b.expect_contiguous(); m->data_ptr<float>()[0] = 1;
+at::batch_norm(a, {}, {}, a, b, true, .1, 1e-5, true);
+torch::nn::functional::batch_norm(a, a, b);
+torch::nn::functional::relu(b, torch::nn::functional::ReLUFuncOptions().inplace(true));
+torch::nn::functional::embedding(a, b, torch::nn::functional::EmbeddingFuncOptions().max_norm(1.));
+at::rrelu_with_noise(a, b, .1, .2, true);
+b.squeeze(0) = a;
+b.permute({1, 0}) = a;
+b.movedim(0, 1) = a;
+at::sort_out(x, b, a);
+at::sort_outf(a, 0, false, b, x);
+at::sum_outf(a, {}, false, {}, b);
+at::cpu::add_out(b, a, a);
 thrust::device_ptr<float> p = thrust::device_pointer_cast(b.data_ptr<float>()); p[0] = 1;
 auto it = thrust::make_zip_iterator(b.data_ptr<float>(), a.data_ptr<float>()); thrust::sort(it, it + 3);
 """.strip().split("\n")

@@ -7,6 +7,9 @@ from functools import cache
 from importlib import resources
 
 import msgspec
+from msgspec.structs import replace
+
+from schema_patch.schemas import aten
 
 
 class Launch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,6 +51,7 @@ class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metadata: Names
     views: Names
     dense: Names
+    trains: Names
     perhaps: Names
     pointers: Names
     constant_pointers: Names
@@ -69,10 +73,18 @@ class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accessors: dict[str, int]
     launches: dict[str, Launch]
     methods: dict[str, tuple[int, ...]]  # the arguments that methods write
+    several: dict[str, Names]
 
     def writes(self, name: str) -> tuple[int, ...] | None:
         """The arguments that a function of this name writes; None where nothing is known of it."""
         return self.named[name] if name in self.named else _family(name)
+
+    def outs(self, name: str) -> int:
+        """How many arguments a function of ATen writes by its name, `sort_out` and `sort_outf`."""
+        plain, _, out = name.rpartition("_")
+        if out not in ("out", "outf"):
+            return 0
+        return next((int(count) for count, names in self.several.items() if plain in names), 1)
 
 
 @cache
@@ -85,4 +97,6 @@ def _family(name: str) -> tuple[int, ...] | None:
 def load() -> Models:
     """The models that ship with the kit."""
     data = (resources.files(__package__) / "models.toml").read_bytes()
-    return msgspec.toml.decode(data, type=Models, dec_hook=lambda _, text: Names(text.split()))
+    found = msgspec.toml.decode(data, type=Models, dec_hook=lambda _, text: Names(text.split()))
+    views, perhaps = Names(found.names.views | aten.VIEWS), Names(found.names.perhaps | aten.PERHAPS)
+    return replace(found, names=replace(found.names, views=views, perhaps=perhaps))

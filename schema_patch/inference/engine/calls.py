@@ -174,7 +174,7 @@ class Calls:
         """The strings that stand in an expression, in order, and in what its names were declared to be."""
         if node.type == "string_literal":
             yield self.frame.literal(node).strip('"')
-        variable = self.state.find(self.frame.text(node)) if node.type == "identifier" else None
+        variable = self.frame.variable(node)
         meant = self.evaluator.meant.get(variable.root) if variable and variable.root not in behind else None
         if variable and meant is not None:
             yield from self.literals(meant, (*behind, variable.root))

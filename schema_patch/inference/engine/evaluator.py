@@ -40,8 +40,8 @@ from .memory import Memory
 from .types import CASTS
 
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
-ASSIGNED = frozenset("select slice narrow view index t transpose diagonal".split())
 LVALUES = frozenset({"identifier", "subscript_expression", "field_expression", "pointer_expression"})
+STREAM = re.compile(r"\bcin$|stream")
 EMPTY = re.compile(r"\bnullopt$|\{\}$")
 
 
@@ -148,9 +148,9 @@ class Evaluator:
         return self.value(node.child_by_field_name("right"))
 
     def of_conditional_expression(self, node: Node) -> Value:
-        self.value(node.child_by_field_name("condition"))
-        decided = self.decided(node)
         condition, result = node.child_by_field_name("condition"), NOTHING
+        self.value(condition)
+        decided = self.decided(node)
         for side, holds in (("consequence", True), ("alternative", False)):
             if decided is None or decided is holds:
                 with self.state.without(self.absent(condition, holds)):
@@ -174,16 +174,14 @@ class Evaluator:
         if function is not None and function.type == "field_expression":
             asked = self.frame.names(function.child_by_field_name("field"))[-1:] in (("has_value",), ("defined",))
             return self.optional(function.child_by_field_name("argument")) if asked and not holds else frozenset()
-        if node.type != "identifier":
-            return frozenset()
-        variable = self.state.find(self.frame.text(node))
+        variable = self.frame.variable(node)
         meant = self.meant.get(variable.root) if variable else None  # `bool given = x.has_value();`
         return self.absent(meant, holds) if meant is not None else self.optional(node) if not holds else frozenset()
 
     def optional(self, node: Node | None) -> frozenset[Parameter]:
         """The parameter that a name stands for, and nothing else."""
         node = self.bare(node)
-        variable = self.state.find(self.frame.text(node)) if node is not None and node.type == "identifier" else None
+        variable = self.frame.variable(node)
         if variable is None or not re.search("optional|Tensor", variable.kind):
             return frozenset()
         held = variable.reference or self.state.heap.get((variable.root, ()), NOTHING)
@@ -217,7 +215,7 @@ class Evaluator:
                 return NOTHING
             inner = node.child_by_field_name("arguments" if function is not None else "value")
             node = inner if function is None and inner is not None else next(iter(arguments(inner or node)), None)
-        variable = self.state.find(self.frame.text(node)) if node is not None and node.type == "identifier" else None
+        variable = self.frame.variable(node)
         return at(parameter(variable.root.number)) if variable and variable.root.kind == ARGUMENT else NOTHING
 
     def of_pointer_expression(self, node: Node) -> Value:
@@ -231,7 +229,7 @@ class Evaluator:
 
     def of_subscript_expression(self, node: Node) -> Value:
         base, frame = node.child_by_field_name("argument"), self.frame
-        if base is not None and base.type == "identifier" and not self.state.find(frame.text(base)):
+        if base is not None and base.type == "identifier" and not frame.variable(base):
             names = frame.index.table(frame.text(base), frame.path)
             if names:
                 return union(frame.functions(name) for name in names)
@@ -304,9 +302,7 @@ class Evaluator:
                 ):
                     break
                 node = self.bare(next(iter(arguments(node.child_by_field_name("arguments"))), None))
-            variable = (
-                self.state.find(self.frame.text(node)) if node is not None and node.type == "identifier" else None
-            )
+            variable = self.frame.variable(node)
             fixed = variable is not None and (variable.reference is None or "const" in variable.kind)
             yield NOTHING if node is None or node.type not in LVALUES or fixed else select(self.places(node), ADDRESS)
 
@@ -331,21 +327,19 @@ class Evaluator:
             return any(map(self.frame.is_element, self.value(left.child_by_field_name("argument"))))
         function = left.child_by_field_name("function") if left.type == "call_expression" else None
         name = function.child_by_field_name("field") if function is not None else None
-        return name is not None and self.frame.text(name) in ASSIGNED
+        return name is not None and self.frame.text(name) in ("index", *self.frame.models.names.views)
 
     def assign(self, left: Node | None, value: Value, node: Node, plainly: bool = True) -> None:
         """`left = value`; not plainly: `left += …`."""
         state, here = self.state, self.frame.here(node)
         if left is None:
             return
-        if left.type == "identifier":
-            variable = state.find(self.frame.text(left))
-            if variable:
-                self.meant.pop(variable.root, None)
-                if not plainly and variable.reference is None:
-                    self.memory.write_in_place(variable, node)
-                state.assign(variable, value, here)
-                return
+        if variable := self.frame.variable(left):
+            self.meant.pop(variable.root, None)
+            if not plainly and variable.reference is None:
+                self.memory.write_in_place(variable, node)
+            state.assign(variable, value, here)
+            return
         function = left.child_by_field_name("function") if left.type == "call_expression" else None
         if self.frame.names(function)[-1:] == ("tie",):  # `std::tie(a, b) = …`
             for number, item in enumerate(arguments(left.child_by_field_name("arguments"))):
@@ -369,17 +363,25 @@ class Evaluator:
     def of_binary_expression(self, node: Node) -> Value:
         left = self.operand(node.child_by_field_name("left"))
         right = self.operand(node.child_by_field_name("right"))
-        operator = node.child_by_field_name("operator")
-        if operator is None or self.frame.text(operator) not in ARITHMETIC:
+        sign = self.frame.text(found) if (found := node.child_by_field_name("operator")) is not None else ""
+        if sign == ">>" and self.is_stream(node.child_by_field_name("left")):
+            self.state.store(self.places(node.child_by_field_name("right")), NOTHING, self.frame.here(node))
+        if sign not in ARITHMETIC:
             return NOTHING
         both = frozenset(o for o in left | right if not self.state.blank(o))
         # A pointer and what was read as an index: the sum leads where the pointer does.
         return frozenset(o for o in both if not is_data(plain(o[1]))) or both
 
+    def is_stream(self, node: Node | None) -> bool:
+        """Whether `node >> x` reads into x."""
+        text = self.frame.text(node).split(">>")[0].strip() if node is not None else ""
+        variable = self.state.find(text)
+        return STREAM.search(variable.kind if variable else text) is not None
+
     def operand(self, node: Node | None) -> Value:
         """An operand of a sum: the sum of tensors is a new one, that of a pointer and a number is the same place."""
         value = self.value(node)
-        variable = self.state.find(self.frame.text(node)) if node is not None and node.type == "identifier" else None
+        variable = self.frame.variable(node)
         if variable and "Tensor" in variable.kind and "Accessor" not in variable.kind:
             self.state.read_data(value)
             return NOTHING

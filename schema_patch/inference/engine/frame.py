@@ -10,7 +10,7 @@ from functools import lru_cache
 from tree_sitter import Node
 
 from schema_patch.inference.domain.models import Models
-from schema_patch.inference.domain.state import State
+from schema_patch.inference.domain.state import State, Variable
 from schema_patch.inference.domain.summary import Summary
 from schema_patch.inference.domain.values import DEREF, NOTHING, Callee, Field, Origin, Parameter, Value, in_data
 from schema_patch.inference.index.brackets import split
@@ -72,6 +72,10 @@ class Frame:
         self.text = self.body.text
         self.boxed = any(BOXED.search(declared.type) for declared in self.body.parameters)
         self.types |= dict.fromkeys(self.body.template_types, "")
+
+    def variable(self, node: Node | None) -> Variable | None:
+        """The variable that an expression is the name of."""
+        return self.state.find(self.text(node)) if node is not None and node.type == "identifier" else None
 
     def here(self, node: Node) -> Chain:
         return ((self.path, self.body.line(node)),)

@@ -24,6 +24,7 @@ ATEN = frozenset(
 ALGORITHMS = frozenset("fill fill_n copy copy_n copy_if transform uninitialized_copy iota partial_sum sort".split())
 POLICY = re.compile(r"\b(?:thrust::(?:cuda|hip|device|host|seq)\b(?!_)|execution::|par\b|\w*policy)", re.IGNORECASE)
 SWAPS = frozenset({"atomicCAS", "atomicCAS_system", "atomicCAS_block"})
+TOLD = re.compile(r"\binplace\b|\bmax_norm\b")  # options of torch::nn::functional
 CONTAINERS = frozenset(
     "vector array tuple pair optional initializer_list map make_tuple make_pair tie tuple_cat ArrayRef "
     "TensorList".split()
@@ -80,24 +81,36 @@ class Library:
             self.state.add((root, (DATA,)), values[0])
             return at(root)
         if call.functional:
-            out = self.out(call.name, len(values)) if call.items else None
-            if out is None:
-                return None
-            self.memory.write_data(values[out], call.node)
-            self.state.read_data(union(value for number, value in enumerate(values) if number != out))
-            return values[out]
+            return self.aten(call)
         written = self.positions(call)
         if written is None or not all(-len(values) <= number < len(values) for number in written):
             return None
         self.memory.write_some(values, {number % len(values) for number in written}, call.node)
         return NOTHING
 
-    def out(self, name: str, count: int) -> int | None:
-        """Which argument an ATen function writes by its name, if any."""
-        if name.endswith("_outf"):
-            return count - 1
-        writes = name.endswith("_out") or (name.endswith("_") and name not in self.models.names.not_in_place)
-        return 0 if writes else None
+    def aten(self, call: Named) -> Value | None:
+        """A function of ATen that writes by its name, or may: `add_`, `add_out`, `add_outf`, whose outputs are last."""
+        name, values = call.name, call.values
+        outs = self.models.outs(name)
+        if not call.items or not (outs or (name.endswith("_") and name not in self.models.names.not_in_place)):
+            self.perhaps(call)
+            return None
+        first = len(values) - outs if name.endswith("_outf") else 0
+        for number, value in enumerate(values):
+            if number == max(first, 0):
+                self.memory.write_data(value, call.node)
+            elif first < number < first + outs:  # `max_out` has one or two
+                self.calling.escape(value, call.node, f"passed to {name}, which may write it")
+            else:
+                self.state.read_data(value)
+        return values[max(first, 0)]
+
+    def perhaps(self, call: Named) -> None:
+        """What a function of ATen writes if it is told to."""
+        trains = call.name in self.models.names.trains
+        if trains or any(TOLD.search(self.frame.text(item)) for item in call.items):
+            for value in call.values[1:] if trains else call.values:
+                self.calling.escape(value, call.node, f"passed to {call.name}, which may write it")
 
     def positions(self, call: Named) -> tuple[int, ...] | None:
         """The arguments that the models say are written."""

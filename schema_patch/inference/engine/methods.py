@@ -48,7 +48,10 @@ from .types import Types
 
 GROWING = frozenset("push_back emplace_back push_front emplace_front insert emplace push append".split())
 OPTIONAL = re.compile(r"\boptional\s*<")  # of a tensor: what is asked of it is asked of the tensor
-PARTS = frozenset("unbind chunk split split_with_sizes tensor_split".split())  # lists of views
+PARTS = frozenset(  # lists of views
+    "unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit unsafe_chunk unsafe_split "
+    "unsafe_split_with_sizes".split()
+)
 BASIC = re.compile(r'(?:\w+::)*(?:Slice\b|None$|Ellipsis$)|"|-?\d+$')  # the only text is "..."
 MANY = 100  # classes whose method of one name is looked into, where the object's class is not known
 
@@ -89,6 +92,9 @@ class Methods:
             return NOTHING
         name, value = names[-1], self.evaluator.object(function)
         values = self.evaluator.all(items)
+        if not name:  # `(x.*(&T::f))()`
+            self.calling.escape_all(items, (*values, value), node, "called through a pointer to a member")
+            return NOTHING
         found = self.of_tree(base, name, value, len(items))
         if found:
             return self.calling.apply(found, items, values, select(value, ADDRESS), node)
@@ -189,9 +195,9 @@ class Methods:
     def parts(self, call: Method) -> Value | None:
         """Views and elements of the object, and tensors that are made from it."""
         models, state, name, value = self.models, self.state, call.name, call.value
-        if name in PARTS:
+        if name in PARTS or name == "expect_contiguous":  # which gives what leads to the tensor, or to a copy
             root = state.new(LIST)
-            state.add((root, (DEREF,)), value)
+            state.add((root, (DEREF,)), value if name in PARTS else state.select(value, PERHAPS))
             return at(root)
         if name in ("at", "front", "back"):
             lists = frozenset(o for o in value if not in_data(o[1])) - self.memory.tensors(value)
@@ -215,7 +221,7 @@ class Methods:
 
     def basic(self, item: Node) -> bool:
         """Whether an index is a number or a slice, with which `x.index({…})` is a view; with a tensor it is a copy."""
-        variable = self.state.find(self.frame.text(item)) if item.type == "identifier" else None
+        variable = self.frame.variable(item)
         return bool(variable and variable.scalar) or BASIC.match(self.frame.text(item)) is not None
 
     def other(self, call: Method) -> Value:
@@ -240,7 +246,10 @@ class Methods:
             if not known and name not in self.models.names.metadata:
                 self.memory.lose(value, node)
                 held = frozenset(o for o in self.state.reachable(value - self.memory.tensors(value)))
-                self.calling.escape(self.memory.tensors(held), node, f"in an object whose {name} is not resolved")
+                pointers = frozenset(o for o in value if o[1][-1:] == (DATA,))
+                self.calling.escape(
+                    self.memory.tensors(held) | pointers, node, f"in an object whose {name} is not resolved"
+                )
             if not known:
                 elements = select((o for o in value if in_data(o[1]) and is_data(o[1])), ADDRESS)
                 self.calling.escape(elements, node, f"an element whose method {name} is not resolved")
@@ -253,7 +262,7 @@ class Methods:
     def of_tensor(self, call: Method) -> bool:
         """Whether the object is a tensor, by what is declared."""
         tensor = bool(self.memory.tensors(call.value))
-        variable = self.state.find(self.frame.text(call.base)) if call.base.type == "identifier" else None
+        variable = self.frame.variable(call.base)
         if variable and variable.kind:
             outer = OPTIONAL.sub("", variable.kind).split("<")[0]
             return bool(TENSOR_LIKE.search(outer)) or (tensor and "auto" in variable.kind)

@@ -229,7 +229,7 @@ class Statements:
             if spots and not any(PERHAPS in path for _, path, _ in found):  # else one element of many
                 found = spots
         self.declarations.declare(declarator, kind, found, node, static, cls)
-        variable = self.state.find(self.frame.text(declarator)) if declarator.type == "identifier" else None
+        variable = self.frame.variable(declarator)
         if variable and value is not None and bare(kind) in ("bool", "auto", "string", "path"):
             self.evaluator.meant[variable.root] = value
 
@@ -257,9 +257,12 @@ class Statements:
     def vexing(self, declarator: Node, kind: str, node: Node) -> None:
         """`Kernel k(a, b);` parses as the declaration of a function."""
         inner, parameters = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("parameters")
-        if inner is None or inner.type != "identifier" or parameters is None:
+        if inner is None or inner.type != "identifier" or parameters is None or kind == "void":
             return
         values = [self.mentioned(self.frame.text(parameter)) for parameter in arguments(parameters)]
+        if bare(kind) == ATOMIC and values:
+            self.declarations.declare(inner, ATOMIC, values[0], node)
+            return
         cls = self.types.class_of(kind)
         vector = bare(kind) == "vector" and not cls
         made = self.vector(values) if vector else self.objects.build(cls, values, [], node)

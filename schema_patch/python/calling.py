@@ -9,6 +9,7 @@ import ast
 import re
 from dataclasses import dataclass
 
+from schema_patch.schemas import aten
 from schema_patch.schemas.inferred import Kind, Native
 
 from .modules import Module
@@ -55,6 +56,18 @@ TAKES_OUT = frozenset("pop popleft get values items setdefault copy".split())
 # NumPy's, and its arrays'.
 ARRAY_WRITES = frozenset("fill sort put partition itemset resize setfield byteswap".split())
 NUMPY_WRITES = frozenset("copyto put place putmask fill_diagonal put_along_axis at shuffle nan_to_num".split())
+GIVES = frozenset({"next", "max", "min"})  # one of what they get
+SEES_ALL = frozenset({"exec", "eval", "vars", "locals", "globals"})
+INPLACE = frozenset(  # of torch.nn.functional: their last parameter
+    "relu relu6 elu selu celu leaky_relu rrelu hardtanh hardswish hardsigmoid silu mish threshold dropout dropout1d "
+    "dropout2d dropout3d alpha_dropout feature_alpha_dropout".split()
+)
+EMBEDS = frozenset({"embedding", "embedding_bag"})  # with `max_norm` they write what they look into
+UNARY = frozenset(  # of NumPy: what comes second is where the result goes
+    "negative positive absolute abs fabs sqrt cbrt exp exp2 expm1 log log2 log10 log1p square sign sin cos tan sinh "
+    "cosh tanh arcsin arccos arctan rint floor ceil trunc reciprocal conj conjugate invert logical_not isnan isinf "
+    "isfinite".split()
+)
 FIRST = ("input", "self", "tensor", "tensors")  # names of the argument that torch's functions take first
 
 
@@ -110,6 +123,8 @@ class Calls(Values):
         name, dotted, function = call.name, call.dotted, call.node.func
         if (meant := self.meant(dotted)).startswith("torch.ops."):
             return self.operator(meant, call)
+        if dotted in SEES_ALL:
+            self.effect("unknown", NOTHING.union(*self.names.values()), call.line, f"{name} sees every name")
         if name in GROWS and isinstance(function, ast.Attribute) and not self.triton:
             self.keep(function.value, call.every, call.line)
             return element(base | call.every) if name == "setdefault" else NOTHING
@@ -124,7 +139,7 @@ class Calls(Values):
         if native := self.native(call):
             return self.bound(native, call)
         if dotted.startswith(NOT_PURE) or (dotted.split(".")[0] not in PURE and not dotted.startswith("tl.")):
-            taken = NOTHING if isinstance(function, ast.Name | ast.Attribute) else self.value(function)
+            taken = NOTHING if isinstance(function, ast.Attribute) else self.value(function)
             self.effect("unknown", call.every | taken, call.line, f"passed to {dotted or 'a call'}")
             return NOTHING
         return self.pure(call)
@@ -158,6 +173,8 @@ class Calls(Values):
         self.out(call)
         if name in PERHAPS:
             return perhaps(base)
+        if name in aten.REPLACES:
+            self.effect("unknown", base, call.line, "it is given other data")
         if name in TAKES_OUT:
             return element(frozenset(o for o in base if o[1] != ARRAY))
         if name in ARRAY_WRITES:
@@ -172,21 +189,41 @@ class Calls(Values):
         """A function of torch or of Python: it writes `out`, and the first argument where its name says so."""
         name, first = call.name, call.first
         self.out(call)
+        self.perhaps_written(call)
         if call.dotted.startswith("np."):
             if name in NUMPY_WRITES:
                 self.write(first, call.line)
             if name in OUT_OF_TORCH and len(call.node.args) == 1 and not call.named:
                 return known_as(name, first)
-        inplace = any(k.arg == "inplace" and getattr(k.value, "value", False) is True for k in call.node.keywords)
-        if in_place(name) or inplace:
+        if in_place(name) or any(k.arg == "inplace" and self.decided(k.value) for k in call.node.keywords):
             self.write(first, call.line)
         if call.dotted in CARRIES:
             return held([call.every])
-        if call.dotted == "next":
-            return element(first)
+        if call.dotted in GIVES:
+            return element(call.every)
         if name in PERHAPS and not self.triton:
             return perhaps(first)
         return first if name in VIEWS or name.endswith("_") else computed(call.every)
+
+    def perhaps_written(self, call: Call) -> None:
+        """What a function writes if it is told to, by an option or by what stands in its place."""
+        name, options = call.name, {keyword.arg: keyword.value for keyword in call.node.keywords}
+        flags = [*(call.node.args[1:] if name in INPLACE else ()), options.get("inplace", ast.Constant(False))]
+        if any(map(self.may_hold, flags)):
+            self.effect("unknown", call.first, call.line, f"{name} may be told to write it")
+        if call.dotted.startswith("np."):
+            outs = call.values[1 if name in UNARY else 2 :]
+        elif name in aten.TRAINS or (name in EMBEDS and ("max_norm" in options or len(call.values) > 3)):
+            outs = [*call.values[1:], *(value for key, value in call.named.items() if key not in FIRST)]
+        else:
+            return
+        self.effect("unknown", held(outs), call.line, f"passed to {name}, which may write it")
+
+    def may_hold(self, flag: ast.expr) -> bool:
+        """Whether an argument may be true; a number is not."""
+        if isinstance(flag, ast.UnaryOp) and isinstance(flag.op, ast.USub):
+            return False
+        return flag.value is True if isinstance(flag, ast.Constant) else self.decided(flag) is not False
 
     def out(self, call: Call) -> None:
         self.write(call.named.get("out", NOTHING), call.line)
@@ -196,6 +233,8 @@ class Calls(Values):
         parts = dotted.removeprefix("torch.ops.").split(".")
         if parts[0] == "aten" and len(parts) > 1:
             self.out(call)
+            call.name = parts[1]
+            self.perhaps_written(call)
             if in_place(parts[1]):
                 self.write(call.first, call.line)
             shares = parts[1] in VIEWS or in_place(parts[1])

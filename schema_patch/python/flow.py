@@ -215,7 +215,10 @@ class _Statements(Calls):
     do_AsyncFunctionDef = do_FunctionDef
 
     def do_ClassDef(self, node: ast.ClassDef) -> None:
+        before = dict(self.names)
         self.block(node.body)
+        kept = [value for name, value in self.names.items() if value is not before.get(name)]
+        self.effect("unknown", held(kept), node.lineno, f"kept in the class {node.name}")
 
     def do_Return(self, node: ast.Return) -> bool:
         parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value] if node.value else []
@@ -257,6 +260,9 @@ class _Statements(Calls):
                 self.write(frozenset(o for o in mine if o[1] != LIST), node.lineno)
         else:
             self.bind(node.target, NOTHING)
+            if isinstance(node.target, ast.Subscript):  # of a list: an element's data
+                of_list = (o for o in self.value(node.target.value) if o[1] == LIST)
+                self.write(element(of_list), node.lineno)
 
     def do_Delete(self, node: ast.Delete) -> None:
         for name in names_of(node):

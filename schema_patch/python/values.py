@@ -17,7 +17,7 @@ from .modules import Module
 
 VIEWS = aten.VIEWS | frozenset(
     "H T __array__ __array_interface__ __cuda_array_interface__ __getitem__ data_ptr flat from_dlpack "
-    "from_numpy numpy untyped_storage".split()
+    "from_numpy frombuffer numpy untyped_storage Tensor Variable Parameter Buffer".split()
 )
 # A copy, unless nothing would change.
 PERHAPS = aten.PERHAPS | frozenset(
@@ -25,7 +25,7 @@ PERHAPS = aten.PERHAPS | frozenset(
     "resolve_conj resolve_neg expand_contiguous getattr".split()
 )
 IN_PLACE = re.compile(r"__(?:i(?:add|sub|mul|truediv|floordiv|mod|pow|and|or|xor|lshift|rshift|matmul)|setitem)__")
-NOT_IN_PLACE = frozenset({"requires_grad_", "resize_", "set_", "retain_grad_", "__init__", "share_memory_"})
+NOT_IN_PLACE = aten.REPLACES | {"requires_grad_", "retain_grad_", "__init__", "share_memory_"}
 CONTAINERS = frozenset("list dict set tuple defaultdict OrderedDict deque".split())
 NUMBERS = frozenset({"size", "stride", "numel", "dim", "len", "int", "item", "cdiv", "ndim", "program_id"})
 NO_TENSOR = re.compile(
@@ -344,7 +344,7 @@ class Values:
     of_SetComp = of_GeneratorExp = of_DictComp = of_ListComp
 
 
-def element(value: Value) -> Value:
+def element(value: Iterable[Origin]) -> Value:
     """A part of a tensor, or an element of a list of tensors."""
     return frozenset((name, MEMORY if what == LIST else what) for name, what in value)
 

@@ -18,3 +18,11 @@ PERHAPS = frozenset(
     "to cpu cuda type_as pin_memory coalesce _to_cpu _grad_sum_to_size _autocast_to_full_precision "
     "_autocast_to_reduced_precision".split()
 )
+# They keep statistics or noise in some of their arguments, if they are told to train: all but the first may be written.
+TRAINS = frozenset(
+    "batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm instance_norm batch_norm_gather_stats "
+    "batch_norm_update_stats batch_norm_gather_stats_with_counts _batch_norm_impl_index _batch_norm_with_update "
+    "_native_batch_norm_legit rrelu_with_noise fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper".split()
+)
+# A tensor is given other data, or another size.
+REPLACES = frozenset("set_ resize_ resize_as_ set_data swap".split())

@@ -51,7 +51,6 @@ class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metadata: Names
     views: Names
     dense: Names
-    trains: Names
     perhaps: Names
     pointers: Names
     constant_pointers: Names

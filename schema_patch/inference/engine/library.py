@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from schema_patch.inference.domain.values import BLOB, DATA, DENSE, NOTHING, PERHAPS, Value, at, union
+from schema_patch.schemas import aten
 
 from .calling import Calling
 from .frame import Frame
@@ -107,7 +108,7 @@ class Library:
 
     def perhaps(self, call: Named) -> None:
         """What a function of ATen writes if it is told to."""
-        trains = call.name in self.models.names.trains
+        trains = call.name in aten.TRAINS
         if trains or any(TOLD.search(self.frame.text(item)) for item in call.items):
             for value in call.values[1:] if trains else call.values:
                 self.calling.escape(value, call.node, f"passed to {call.name}, which may write it")

@@ -38,6 +38,7 @@ from schema_patch.inference.domain.values import (
 )
 from schema_patch.inference.index.index import takes
 from schema_patch.inference.index.scan import Function
+from schema_patch.schemas import aten
 
 from .calling import Calling
 from .evaluator import Evaluator
@@ -182,14 +183,14 @@ class Methods:
     def in_place(self, call: Method) -> Value | None:
         """`x.add_(y)`, and what gives a tensor other data."""
         name, value = call.name, call.value
+        if name in aten.REPLACES:
+            for origin in self.memory.tensors(value if name.endswith("_") else value.union(*call.values)):
+                self.state.effect(UNKNOWN, origin, self.frame.here(call.node), "it is given other data")
         if name.endswith("_") and not name.endswith("__") and call.base.type != "this":
             if name not in self.models.names.not_in_place:
                 self.memory.write_data(value, call.node)
                 self.state.read_data(union(call.values))
             return value
-        if name in ("set_data", "swap"):
-            for origin in self.memory.tensors(value.union(*call.values)):
-                self.state.effect(UNKNOWN, origin, self.frame.here(call.node), "it is given other data")
         return None
 
     def parts(self, call: Method) -> Value | None:

@@ -73,8 +73,8 @@ test-triton: $(VENV)/.test
 
 test-registrations: $(VENV)/.test
 	$(PY) tests/registrations/libraries.py --jobs $(WORKERS) build/registrations
-	$(PY) tests/binary/ways.py build/ways
-	$(PY) tests/binary/pairs.py build/pairs
+	$(PY) tests/binary/ways.py --jobs $(WORKERS) build/ways
+	$(PY) tests/binary/pairs.py --jobs $(WORKERS) build/pairs
 	$(PY) -m pytest tests/real/torch_itself.py --timeout 7200 # reads all of libtorch_cpu.so, against torch's registry
 
 test-installed: $(VENV)/.test

@@ -1,22 +1,17 @@
 """Two libraries of one tree of which one changes what the other registers, or registers in its place: tables of sources.
 
-    python tests/binary/pairs.py FOLDER             all of them, by each way to build, against torch's registry
+    python tests/binary/pairs.py [--jobs N] FOLDER [PART OF A NAME]     by each way to build, against torch's registry
 
 The first library is loaded, and needs the second unless it says otherwise.
 """
 
 from __future__ import annotations
 
-import itertools
-import subprocess
+import json
 import sys
-from collections import Counter
-from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+import against
 import stable
-import ways
 from ways import NORM, RIGHT, WRONG
 
 SHOWN = "SHOWN const char* pick() { return %s; }\n"
@@ -60,7 +55,7 @@ PAIRS = {
     ),
     "a text of the second": (first('extern "C" const char text[];\n', "text"), f"{stable.HEAD}extern \"C\" {{ extern const char text[]; const char text[] = {WRONG}; }}"),
     "a function of the second": (first(ASKS, "pick()"), f"{stable.HEAD}{SHOWN % WRONG}"),
-    "fragments in both": (first("", RIGHT), second(ways.json.dumps(stable.SCHEMAS["add"]))),
+    "fragments in both": (first("", RIGHT), second(json.dumps(stable.SCHEMAS["add"]))),
 }  # fmt: skip
 BUILDS = (
     "g++ -O0", "g++ -O2", "clang++ -O0", "clang++ -O2", "g++ -O2 -fno-plt", "g++ -O2 -Wl,-z,now", "g++ -O2 -flto",
@@ -68,35 +63,5 @@ BUILDS = (
 )  # fmt: skip
 
 
-def built(folder: Path, pair: tuple[str, str], build: str) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    compiler, *options = build.split()
-    other = stable.build(folder / "libsecond.so", pair[1], compiler, *options, "-w", "-Wl,-soname,libsecond.so")
-    more = ("-Wl,--no-as-needed", str(other), "-Wl,-rpath,$ORIGIN")
-    return [stable.build(folder / "libfirst.so", pair[0], compiler, *options, "-w", *more), other]
-
-
-def main(folder: Path, part: str = "") -> int:
-    counts = Counter[str]()
-    rows: list[tuple[str, list[Path]]] = []
-    for (n, (name, pair)), (k, build) in itertools.product(enumerate(PAIRS.items()), enumerate(BUILDS)):
-        if part in f"{name}, {build}":
-            try:
-                rows.append((f"{name}, {build}", built(folder / f"{n}-{k}", pair, build)))
-            except subprocess.CalledProcessError:
-                print(f"{name}, {build}: not built")
-                counts["not built"] += 1
-    truth = iter(stable.registered([path for _, paths in rows for path in paths], all_=False))
-    for words, paths in rows:
-        texts = [text for _ in paths for text in next(truth)]
-        for asked in (paths[0].parent, paths[0]):
-            said = ways.judged(asked, texts)
-            counts[said] += 1
-            if said == "fault":
-                print(f"{words}, {asked.name}: called otherwise than torch registers it: {texts}")
-    print(f"{counts.total()} asked: {dict(counts)}")
-    return 1 if counts["fault"] or not rows else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))
+    sys.exit(against.main(PAIRS, BUILDS))

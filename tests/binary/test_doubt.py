@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import against
 import pairs
 import pytest
 import stable
@@ -34,7 +35,7 @@ def test_what_may_be_otherwise_when_it_runs_is_never_called_right(
     for name, path, texts in zip(ways.WAYS, libraries, stable.registered(libraries), strict=True):
         (fp16,) = [text for text in texts if "esimd_gemv_fp16" in text]
         assert "(a!) output" not in fp16, name  # or this test shows nothing
-        assert ways.judged(path, texts) in ("found", "told"), name
+        assert against.judged(path, texts) in ("found", "told"), name
 
 
 def test_what_another_library_of_the_tree_makes_of_it_is_never_called_right(tmp_path: Path) -> None:
@@ -45,13 +46,14 @@ def test_what_another_library_of_the_tree_makes_of_it_is_never_called_right(tmp_
     )
     right = pairs.first("", RIGHT), pairs.second(NORM.replace("rms_norm(", "rms_norm.other("))
     there = [
-        pairs.built(tmp_path / str(n), pair, "g++ -O2") for n, pair in enumerate([*map(pairs.PAIRS.get, names), right])
+        against.built(tmp_path / str(n), pair, "g++ -O2")
+        for n, pair in enumerate([*map(pairs.PAIRS.get, names), right])
     ]
     texts = stable.registered([paths[0] for paths in there])
     for name, paths, registered in zip(names, there, texts, strict=False):
         for asked in (paths[0].parent, paths[0]):
-            assert ways.judged(asked, registered) in ("found", "told"), name
-    assert ways.judged(there[-1][0].parent, texts[-1]) == "right"
+            assert against.judged(asked, registered) in ("found", "told"), name
+    assert against.judged(there[-1][0].parent, texts[-1]) == "right"
 
 
 @pytest.mark.parametrize("versioned", [False, True])

@@ -1,29 +1,16 @@
 """Ways in which C++ makes a text another one while a library is loaded, or hides who registers it: tables of sources.
 
-    python tests/binary/ways.py FOLDER [PART OF A NAME]      all of them, by each way to build, against torch's registry
-
-What is in FOLDER already is not made or asked again: a run that was ended goes on.
+    python tests/binary/ways.py [--jobs N] FOLDER [PART OF A NAME]      by each way to build, against torch's registry
 
 Each way is what stands before, what runs before the registration, and the word of C++ that is registered; or nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import io
-import itertools
 import json
-import subprocess
 import sys
-from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
-sys.path.append(str(Path(__file__).parents[1] / "registrations"))
-import kept
+import against
 import stable
 
 WRONG = json.dumps(stable.SCHEMAS["fp16"])
@@ -181,7 +168,7 @@ WAYS = {
         "b",
     ),
     "a pointer in what is pointed to": (
-        f'struct Holds {{ char* text; }}; static Holds* volatile kept; extern "C" void qsort(void*, size_t, size_t, int (*)(const void*, const void*)) noexcept; static int later(const void*, const void*) {{ {spoiling("kept->text")} return 0; }}',
+        f'#include <cstdlib>\nstruct Holds {{ char* text; }}; static Holds* volatile kept; static int later(const void*, const void*) {{ {spoiling("kept->text")} return 0; }}',
         f"char b[300]; strcpy(b, {RIGHT}); Holds h{{b}}; kept = &h; int two[2] = {{2, 1}}; qsort(two, 2, 4, later);", "b",
     ),
     "a side that jumps to another function": (
@@ -257,53 +244,5 @@ def code(way: tuple[str, str, str]) -> str:
     return whole.replace(norm, f"{first}\n{norm}")
 
 
-def judged(library: Path, texts: list[str]) -> str:
-    """What is said of a library for which torch registers some texts; a fault where that is not so."""
-    from schema_patch.commands import main as command
-    from schema_patch.schemas import rules, table
-    from schema_patch.schemas.grammar import parse
-
-    schemas, effects = [parse(text) for text in texts], table.load()
-    wrong = any(rules.judge(schema, effects.effect(schema)).verdict.name == "WRONG" for schema in schemas)
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        code = command.main_verify([str(library)])
-    return ("found" if wrong else "fault", "told", "fault" if wrong else "right")[(1, 2, 0).index(code)]
-
-
-def _made(target: Path, way: tuple[str, str, str], build: str) -> None:
-    compiler, *options = build.split()
-    if not target.exists():
-        with contextlib.suppress(subprocess.CalledProcessError):
-            stable.build(target.with_suffix(".new.so"), code(way), compiler, *options, "-w").rename(target)
-
-
-def main(folder: Path, part: str = "") -> int:
-    folder.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, tuple[str, str]] = {}
-    for (name, way), build in itertools.product(WAYS.items(), BUILDS):
-        if part in name:
-            rows[f"lib{hashlib.sha256(f'{way} {build}'.encode()).hexdigest()[:16]}.so"] = name, build
-
-    def ask(names: Sequence[str]) -> list[list[str] | None]:
-        for name in names:
-            way, build = rows[name]
-            _made(folder / name, WAYS[way], build)
-        there = [name for name in names if (folder / name).exists()]
-        found = dict(zip(there, stable.registered([folder / name for name in there], all_=False), strict=True))
-        return [found.get(name) for name in names]
-
-    truth = dict(kept.kept(folder / "torch.jsonl", rows, ask))
-    loaded = {name: texts for name, texts in truth.items() if texts}
-    counts = Counter[str]({"not built or loaded": len(truth) - len(loaded)})
-    for name, said in kept.kept(
-        folder / f"kit-{kept.state()}.jsonl", loaded, lambda names: (judged(folder / n, loaded[n]) for n in names)
-    ):
-        counts[said] += 1
-        if said == "fault":
-            print(f"{name}: {', '.join(rows[name])}: called otherwise than torch registers it: {loaded[name]}")
-    print(f"{counts.total()} libraries: {dict(counts)}")
-    return 1 if counts["fault"] else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))
+    sys.exit(against.main({name: (code(way),) for name, way in WAYS.items()}, BUILDS))

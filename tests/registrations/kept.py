@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import multiprocessing
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,36 @@ def state() -> str:
     return digest.hexdigest()[:12]
 
 
-def kept(path: Path, names: Iterable[str], ask: Callable[[Sequence[str]], Iterable[Any]]) -> Iterator[tuple[str, Any]]:
-    """Each name with its result, asked for in order and `MANY` at once where the file has none."""
+def kept(
+    path: Path, names: Iterable[str], ask: Callable[[Sequence[str]], Iterable[Any]], jobs: int = 1
+) -> dict[str, Any]:
+    """Each name with its result, asked for `MANY` at once, in so many processes, where the file has none."""
     path.touch()
-    lines = path.read_text().splitlines(keepends=True)
-    rows = dict(json.loads(line) for line in lines if line.endswith("\n"))
-    path.write_text("".join(line for line in lines if line.endswith("\n")))
-    names = list(names)
-    for first in range(0, len(names), MANY):
-        part = names[first : first + MANY]
-        new = [name for name in part if name not in rows]
-        with path.open("a") as file:
-            for name, result in zip(new, ask(new) if new else (), strict=True):
-                file.write(json.dumps([name, result]) + "\n")
-                file.flush()
-                rows[name] = result
-        yield from ((name, rows[name]) for name in part)
+    names, rows = list(names), _rows(path)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows.items()))
+    new = [name for name in names if name not in rows]
+    children = [
+        multiprocessing.get_context("fork").Process(target=_ask, args=(path, new[n::jobs], ask)) for n in range(jobs)
+    ]
+    for child in children if new else ():
+        child.start()
+    for child in children if new else ():
+        child.join()
+    rows = _rows(path)
+    missing = [name for name in names if name not in rows]
+    if missing:
+        raise RuntimeError(f"expected a result for each of {len(names)} names, found none for {len(missing)}")
+    return {name: rows[name] for name in names}
+
+
+def _rows(path: Path) -> dict[str, Any]:
+    """What a file holds; its last line may have been broken off."""
+    return dict(json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n"))
+
+
+def _ask(path: Path, names: Sequence[str], ask: Callable[[Sequence[str]], Iterable[Any]]) -> None:
+    with path.open("ab", buffering=0) as file:  # each line in one write, which other processes do not part
+        for first in range(0, len(names), MANY):
+            part = names[first : first + MANY]
+            for name, result in zip(part, ask(part), strict=True):
+                file.write(f"{json.dumps([name, result])}\n".encode())

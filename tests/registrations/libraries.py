@@ -198,7 +198,7 @@ def outcomes(libraries: Sequence[Built]) -> Iterator[Outcome]:
     return (outcome(built, truth[str(built.path)]) for built in libraries)
 
 
-def resumed(folder: Path, libraries: Sequence[Built]) -> Iterator[Outcome]:
+def resumed(folder: Path, libraries: Sequence[Built], jobs: int) -> Iterator[Outcome]:
     """The same, but for what a folder has already."""
     by_name = {built.path.name: built for built in libraries}
 
@@ -206,14 +206,14 @@ def resumed(folder: Path, libraries: Sequence[Built]) -> Iterator[Outcome]:
         found = registered([by_name[name] for name in names])
         return [found[str(by_name[name].path)] for name in names]
 
-    truth = dict(kept.kept(folder / "torch.jsonl", by_name, ask))
+    truth = kept.kept(folder / "torch.jsonl", by_name, ask, jobs)
 
     def judge(names: Sequence[str]) -> Iterator[list[object]]:
         for name in names:
             one = outcome(by_name[name], truth[name])
             yield [one.registered, one.read, one.told, one.faults]
 
-    for name, row in kept.kept(folder / f"kit-{kept.state()}.jsonl", by_name, judge):
+    for name, row in kept.kept(folder / f"kit-{kept.state()}.jsonl", by_name, judge, jobs).items():
         yield Outcome(by_name[name], *row)
 
 
@@ -238,7 +238,7 @@ def main() -> int:
     libraries = build(options.folder, chosen, pairs, options.jobs)
     total: Counter[str] = Counter()
     forms: dict[str, Counter[str]] = {}
-    for one in resumed(options.folder, libraries):
+    for one in resumed(options.folder, libraries, options.jobs):
         row = {"libraries": 1, "registered": one.registered, "read": one.read, "faults": len(one.faults)}
         total.update(row)
         forms.setdefault(f"{one.built.form} {one.built.compiler} {one.built.level}", Counter()).update(row)

@@ -12,6 +12,7 @@ from .layout import Bytes, Part, release
 BEFORE = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?(?:\x41\xbb....)?[\xf2\x66]?", re.DOTALL)
 LONGEST = 11
 CHUNK = 1 << 18
+_distance = struct.Struct("<i").unpack_from
 
 
 def stubs(data: Bytes, part: Part, slots: Collection[int]) -> Iterator[tuple[int, int, bool]]:
@@ -41,19 +42,26 @@ def entries(data: Bytes, part: Part, stub: int) -> Iterator[int]:
             yield stub - size
 
 
+def pieces(data: Bytes, part: Part, spans: Collection[tuple[int, int]]) -> Iterator[tuple[bytes, int, bytes]]:
+    """A part of the code: bytes, where they are, and a pattern of the upper half of distances from there to some spans
+    of addresses."""
+    for first in range(part.start, part.end, CHUNK) if spans else ():
+        code = data[first : min(first + CHUNK + 5, part.end)]
+        base = part.address + first - part.start
+        near = {half for start, end in spans for half in range(start - base - CHUNK - 9 >> 16, (end - base >> 16) + 1)}
+        halves = [re.escape(struct.pack("<h", half)) for half in sorted(near) if -1 << 15 <= half < 1 << 15]
+        if halves:
+            yield code, base, b"(?:" + b"|".join(halves) + b")"
+        release(data, first, first + len(code))
+
+
 def references(data: Bytes, part: Part, places: Collection[int]) -> Iterator[tuple[int, int]]:
     """Instructions that end in the distance of some places from them: where they end, and the place."""
-    distance = struct.Struct("<i").unpack_from
-    for first in range(part.start, part.end, CHUNK) if places else ():
-        code = data[first : min(first + CHUNK + 4, part.end)]
-        base = part.address + first - part.start
-        near = {half for place in places for half in range(place - base - 4 - CHUNK >> 16, (place - base >> 16) + 1)}
-        halves = b"|".join(re.escape(struct.pack("<h", half)) for half in sorted(near) if -1 << 15 <= half < 1 << 15)
-        for match in re.finditer(b"(?:" + halves + b")", code, re.DOTALL) if halves else ():
+    for code, base, halves in pieces(data, part, [(place, place) for place in places]):
+        for match in re.finditer(halves, code, re.DOTALL):
             at = match.start() - 2
-            if at >= 0 and base + at + 4 + distance(code, at)[0] in places:
-                yield base + at + 4, base + at + 4 + distance(code, at)[0]
-        release(data, first, first + len(code))
+            if at >= 0 and base + at + 4 + _distance(code, at)[0] in places:
+                yield base + at + 4, base + at + 4 + _distance(code, at)[0]
 
 
 def branches(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[int, int]]:
@@ -73,18 +81,10 @@ def branches(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tupl
 
 def direct(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[int, int]]:
     """Direct calls of and jumps to some addresses: where the instruction ends, and where it leads."""
-    distance = struct.Struct("<i").unpack_from
-    for first in range(part.start, part.end, CHUNK) if targets else ():
-        code = data[first : min(first + CHUNK + 4, part.end)]
-        base = part.address + first - part.start
-        near = {
-            half for target in targets for half in range(target - base - 5 - CHUNK >> 16, (target - base - 5 >> 16) + 1)
-        }
-        pattern = b"|".join(re.escape(struct.pack("<h", half)) for half in sorted(near) if -1 << 15 <= half < 1 << 15)
-        for opcode in (b"\xe8", b"\xe9") if pattern else ():  # each alone, since bytes that are given are found fast
-            for match in re.finditer(opcode + b"(?=..(?:" + pattern + b"))", code, re.DOTALL):
-                at = match.start()
-                to = base + at + 5 + distance(code, at + 1)[0]
+    for code, base, halves in pieces(data, part, [(target, target) for target in targets]):
+        for opcode in (b"\xe8", b"\xe9"):  # each alone, since bytes that are given are found fast
+            for match in re.finditer(opcode + b"(?=.." + halves + b")", code, re.DOTALL):
+                at = base + match.start() + 5
+                to = at + _distance(code, match.start() + 1)[0]
                 if to in targets:
-                    yield base + at + 5, to
-        release(data, first, first + len(code))
+                    yield at, to

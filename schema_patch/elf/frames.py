@@ -43,11 +43,6 @@ class Functions:
         size = self._size(record)
         return (start, start + size) if size and 0 <= start <= address < start + size else None
 
-    def start(self, address: int) -> int:
-        """Where the function begins that an address is in; the address itself where no record says."""
-        bounds = None if address in self._known else self.around(address)
-        return bounds[0] if bounds else address
-
     def after(self, address: int) -> int:
         """Where the next function begins."""
         index = bisect_right(self._starts, address)
@@ -57,10 +52,6 @@ class Functions:
     def _starts(self) -> array[int]:
         rows = struct.iter_unpack("<ii", self.data[self.table : self.table + ROW.size * self.count])
         return array("q", (self.address + first for first, _ in rows))
-
-    @cached_property
-    def _known(self) -> frozenset[int]:
-        return frozenset(self._starts)
 
     def _row(self, index: int) -> tuple[int, int]:
         first, second = ROW.unpack_from(self.data, self.table + ROW.size * index)

@@ -31,6 +31,7 @@ SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_NOBITS, SHT_DYNSYM = 0, 2, 3, 8, 11
 DEVICE_CODE = ("OFFLOAD_DEVICE_CODE", "__CLANG_OFFLOAD_BUNDLE__", ".llvm.offloading", ".nv_fatbin", ".hip_fatbin")
 
 Bytes = bytes | mmap.mmap
+WINDOW = 1 << 22
 
 
 class ForeignElf(ToolError):
@@ -202,3 +203,12 @@ def release(data: Bytes, start: int, end: int) -> None:
     first, last = start - start % mmap.PAGESIZE, min(end, len(data))
     if isinstance(data, mmap.mmap) and first < last and hasattr(data, "madvise"):  # not everywhere
         data.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+
+def holds(data: Bytes, word: bytes) -> bool:
+    """Whether some bytes stand anywhere in a file, of which no more than a part is in memory."""
+    for first in range(0, len(data), WINDOW):
+        if data.find(word, first, first + WINDOW + len(word)) >= 0:
+            return True
+        release(data, first, first + WINDOW)
+    return False

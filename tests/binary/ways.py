@@ -92,6 +92,27 @@ def deep(door: str) -> str:
     return f'{UNLOCK}{NAMES} }}\n{first}{"".join(more)}{EARLY} char* p = (char*)right; asm volatile("" : "+r"(p)); deep5(p); }}'
 
 
+ASIDE = f"char b[300]; strcpy(b, {RIGHT}); "
+# Functions that are given what torch made, and the address of a text where arguments are not looked for.
+BESIDE = {
+    "on the stack": ("Handle, Handle, Handle, Handle, Handle, Handle, char* there", "", ASIDE + "beside(l, l, l, l, l, l, b);"),
+    "in a structure on the stack": ("Handle, Four h", "char* there = h.there;", ASIDE + "beside(l, Four{l, l, l, b});"),
+    "in a vector": (
+        "Handle, double d", "char* there; memcpy(&there, &d, 8);",
+        ASIDE + "double d; const char* p = b; memcpy(&d, &p, 8); beside(l, d);",
+    ),
+    "in a register of the caller's": (
+        "Handle", 'char* there; asm volatile("mov %%rbx, %0" : "=r"(there));',
+        ASIDE + 'register char* x asm("rbx") = b; asm volatile("" : "+r"(x)); beside(l); asm volatile("" : "+r"(x));',
+    ),
+}  # fmt: skip
+
+
+def beside(arguments: str, first: str) -> str:
+    return f"""struct Four {{ Handle a, c, d; char* there; }};
+__attribute__((noinline, optnone, noipa, optimize("O0"))) static void beside({arguments}) {{ {first} {spoiling("there")} }}"""
+
+
 WAYS = {
     "a pointer that code changes": (f"{NAMES} const char* pick = right; }}\n{EARLY} pick = wrong; }}", "", "pick"),
     "a row that code changes": (f"{NAMES} const char* rows[2] = {{right, right}}; }}\n{EARLY} rows[1] = wrong; }}", "", "rows[1]"),
@@ -209,6 +230,7 @@ WAYS = {
         "", "right",
     ),
     **{f"an address {name}": (more, taken_apart(how), "b") for name, (more, how) in ADDRESSES.items()},
+    **{f"an argument {name}": (beside(given, first), call, "b") for name, (given, first, call) in BESIDE.items()},
     **{f"{name}, five calls deep": (deep(name), "", "right") for name in DOORS},
     "what makes constants writable, through a pointer": (
         f"{UNLOCK}{NAMES} }}\nstatic void unlock(char* p) {{ mprotect((void*)((uintptr_t)p & ~4095ul), 8192, 7); strcpy(p, wrong); }}\n"

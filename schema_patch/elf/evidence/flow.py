@@ -1,15 +1,14 @@
-"""One function as a graph: where paths that part at a branch meet again, and what it is given and calls."""
+"""One function as a graph: where paths that part at a branch meet again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .instructions import BRANCH, CALL, END, JUMP, RETURN, Step
 
 LARGEST = 60_000  # instructions of one function
 EXIT = -1
-ARGUMENTS = 0b11_1100_0110  # rcx, rdx, rsi, rdi, r8, r9, a bit each
 SEEN = 4  # addresses taken before a jump of which one may be that of its table
 
 
@@ -73,37 +72,31 @@ def meetings(after: dict[int, tuple[int, ...]]) -> dict[int, int]:
     return nearest
 
 
-def given(
-    entry: int, step: Callable[[int], Step], after: dict[int, tuple[int, ...]], callee: Callable[[Step], int]
+def read_first(
+    entry: int, own: int, after: dict[int, tuple[int, ...]], uses: Callable[[int], tuple[int, int, int]]
 ) -> int:
-    """The registers that a function is given: read before they are written. `callee`: those of what it calls."""
-    read = 0
+    """Those of some registers that a function reads before it writes them, but to put them back. `uses` of a step: what
+    it reads, what it writes, and what it pushes or pops; a bit each."""
+    read = pushed = popped = 0
     seen: dict[int, int] = {}
-    pending = [(entry, ARGUMENTS)]
+    pending = [(entry, own)]
     while pending:
-        at, own = pending.pop()
-        while own & ~seen.get(at, 0) and at != EXIT:
-            seen[at] = seen.get(at, 0) | own
-            now = step(at)
-            read |= own & now.reads
-            own &= ~now.writes
-            if now.kind == CALL or (now.kind == JUMP and not now.to):
-                read |= own & callee(now)
-                own = 0
+        at, left = pending.pop()
+        while at != EXIT and left & ~seen.get(at, 0):
+            seen[at] = seen.get(at, 0) | left
+            reads, writes, moved = uses(at)
+            pushed |= left & moved & reads
+            read |= left & reads & ~moved
+            left &= ~writes
             following = after.get(at, ())
-            pending += [(other, own) for other in following[1:]]
+            pending += [(other, left) for other in following[1:]]
             if not following:
                 break
             at = following[0]
-    return read
-
-
-def called(step: Callable[[int], Step], after: dict[int, tuple[int, ...]]) -> Iterator[Step]:
-    """The calls of a function, and its jumps out."""
-    for address in after:
-        now = step(address)
-        if now.kind == CALL or (now.kind == JUMP and not now.to):
-            yield now
+    for at in after if pushed else ():
+        reads, _, moved = uses(at)
+        popped |= moved & ~reads
+    return read | (pushed if popped & ~own else 0)
 
 
 def _backwards(after: dict[int, tuple[int, ...]]) -> list[int]:

@@ -6,7 +6,7 @@ import re
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from schema_patch.elf import dynamic
@@ -111,16 +111,25 @@ class Image:
         return self._read[index]
 
     def _symbol_read(self, index: int) -> tuple[str, int]:
-        raw = self.layout.constant(self.data, self.dyn.tags.get(dynamic.SYMTAB, 0) + 24 * index, 24)
-        if len(raw) != 24:
-            return "", 0
-        at, info, _, section, value, _ = dynamic.SYMBOL.unpack(raw)
+        at, info, section, value = self._row(index)
         start, end = self.dyn.names
         stop = self.data.find(b"\0", start + at, min(end, start + at + LONGEST_NAME))
         name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
         if section == dynamic.UNDEFINED and info >> 4 == WEAK and not self._version(index).startswith(OF_C):
             self._weak.add(name)
-        return name, 0 if section == dynamic.UNDEFINED else value
+        return name, value
+
+    def _row(self, index: int) -> tuple[int, int, int, int]:
+        """Of a dynamic symbol where its name is, what it is, its section, and its address."""
+        place = (self._first or len(self.data)) + dynamic.SYMBOL.size * index
+        if place + dynamic.SYMBOL.size > len(self.data):
+            return 0, 0, dynamic.UNDEFINED, 0
+        at, info, _, section, value, _ = dynamic.SYMBOL.unpack_from(self.data, place)
+        return at, info, section, 0 if section == dynamic.UNDEFINED else value
+
+    @cached_property
+    def _first(self) -> int | None:
+        return self.layout.offset(self.dyn.tags.get(dynamic.SYMTAB, 0), dynamic.SYMBOL.size)
 
     def _relocations(self) -> Iterator[tuple[int, ...]]:
         yield from dynamic.relocations(self.data, self.layout, self.dyn, self.where)
@@ -183,7 +192,7 @@ class Image:
 
     def is_of_c(self, name: str) -> bool:
         """Whether a function of others is asked for in a version of C's or C++'s own libraries."""
-        indices = {index for index, _ in self._symbols.values() if self.named(index) == name}
+        indices = {self._symbols[place][0] for place in self.slots((name,), "\0")}
         return bool(indices) and all(self._version(index).startswith(OF_C) for index in indices)
 
     def _version(self, index: int) -> str:
@@ -207,43 +216,46 @@ class Image:
         """Whether code that was followed read the word at a place of the file."""
         return IMAGE + place in self._words
 
-    def named(self, index: int) -> str:
-        return self._symbol(index)[0]
-
     def own(self, names: tuple[str, ...]) -> set[int]:
         """The addresses of functions of the library itself whose names begin so."""
-        return {value for name, value in self._exported if name.startswith(names)}
-
-    @cached_property
-    def _exported(self) -> list[tuple[str, int]]:
-        found = dynamic.symbols(self.data, self.layout, self.dyn, self.where)
-        return [(symbol.name, symbol.value) for symbol in found if symbol.value]
+        begins = tuple(name.encode() for name in names)
+        found = dynamic.symbols(self.data, self.layout, self.dyn, self.where, begins)
+        return {symbol.value for symbol in found if symbol.value}
 
     def relied(self, entered: Collection[int]) -> set[str]:
         """The names by which what was followed is found: functions that were entered, data, torch's registration."""
-        found = set()
-        for place, (index, addend) in self._symbols.items():
-            name, value = self._symbol(index)
-            data = self.was_read(place) and not any(part.holds(value) for part in self.layout.code)
-            registers = not value and name.startswith(REGISTRATIONS)
-            if registers or (value and (data or IMAGE + value + addend in entered) and not INLINE.match(name)):
-                found.add(name)
-        return found
+        found = {self._symbol(self._symbols[place][0]) for place in self.slots(REGISTRATIONS)}
+        names = set[str]()
+        for value, places in self.inner_slots.items():
+            code = any(part.holds(value) for part in self.layout.code)
+            if IMAGE + value in entered or (not code and any(map(self.was_read, places))):
+                names |= {self._symbol(self._symbols[place][0])[0] for place in places}
+        return {name for name, value in found if not value} | {name for name in names if not INLINE.match(name)}
 
-    def slots(self, names: tuple[str, ...]) -> list[int]:
-        """Where the addresses of functions of others are kept whose names begin so."""
-        return [place for place, (index, _) in self._symbols.items() if self.named(index).startswith(names)]
+    def slots(self, names: Iterable[str], end: str = "") -> list[int]:
+        """Where the addresses of functions of others are kept whose names begin so; or end there, too."""
+        begins = tuple(f"{name}{end}".encode() for name in names)
+        named = self.data[slice(*self.dyn.names)]
+        return [place for at, places in self._places.items() if named.startswith(begins, at) for place in places]
 
-    def imports(self, names: Container[str]) -> bool:
+    def imports(self, names: Iterable[str]) -> bool:
         """Whether the library needs one of some functions of others."""
-        return any(self.named(index) in names for index, _ in self._symbols.values())
+        return bool(self.slots(names, "\0"))
+
+    @cached_property
+    def _places(self) -> dict[int, list[int]]:
+        """The slots of each name, by where it begins in the table of names."""
+        found: dict[int, list[int]] = {}
+        for place, (index, _) in self._symbols.items():
+            found.setdefault(self._row(index)[0], []).append(place)
+        return found
 
     @cached_property
     def inner_slots(self) -> dict[int, list[int]]:
         """Of each function of the library itself that is reached through slots, these."""
         found: dict[int, list[int]] = {}
         for place, (index, addend) in self._symbols.items():
-            value = self._symbol(index)[1]
+            value = self._row(index)[3]
             if value:
                 found.setdefault(value + addend, []).append(place)
         return found

@@ -23,7 +23,7 @@ from iced_x86 import (
 
 from . import operands, scalar, traced, vectors
 from .conditions import UNKNOWN
-from .machine import IMAGE, KERNEL_AT, MASK, Memory, Registers
+from .machine import IMAGE, KERNEL_AT, MASK, NOTHING, Memory, Registers
 from .operands import Get
 from .scalar import Act, Make
 
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     """One instruction: where it is, what comes next, and what it does. `to`: where it leads, if that is a number.
 
     `slot`: where it reads where it leads. `table`: an address that it takes, of a table of jumps perhaps; `place`: one
-    that it names. `reads` and `writes`: registers, a bit each.
+    that it names.
     """
 
     address: int
@@ -55,8 +55,6 @@ class Step(NamedTuple):
     slot: int = 0
     table: int = 0
     place: int = 0
-    reads: int = 0
-    writes: int = 0
 
 
 class Line(NamedTuple):
@@ -78,18 +76,14 @@ def decode(code: bytes, address: int, *, traces: bool = False) -> Step:
     if kind == PLAIN:
         held = _held(decoder, instruction) if traces and instruction.mnemonic == Mnemonic.MOV else None
         if not instruction.is_ip_rel_memory_operand:
-            act, reads, writes = _alike(code[: after - address])
-            return Step(address, after, PLAIN, held or act, reads=reads, writes=writes)
+            return Step(address, after, PLAIN, held or _alike(code[: after - address]))
         place = instruction.ip_rel_memory_address
         table = place if instruction.mnemonic == Mnemonic.LEA else 0
-        reads, writes = _uses(instruction)
-        return Step(
-            address, after, PLAIN, held or _act(instruction), table=table, place=place, reads=reads, writes=writes
-        )
+        return Step(address, after, PLAIN, held or _act(instruction), table=table, place=place)
     if kind in (RETURN, END):
         return Step(address, after, kind)
     if instruction.mnemonic in KERNELS:
-        return Step(address, after, kind, where=lambda r, m: KERNEL_AT, reads=_uses(instruction)[0])
+        return Step(address, after, kind, where=lambda r, m: KERNEL_AT)
     if instruction.op_kind(0) == OpKind.NEAR_BRANCH64:
         condition: int = instruction.condition_code
         if kind == BRANCH and condition == ConditionCode.NONE:  # jrcxz and loop
@@ -98,25 +92,28 @@ def decode(code: bytes, address: int, *, traces: bool = False) -> Step:
     where = operands.getter(instruction, 0) or (lambda r, m: None)
     fixed = instruction.op_kind(0) == OpKind.MEMORY and instruction.memory_base == Register.RIP
     slot = instruction.memory_displacement if fixed else 0
-    return Step(address, after, kind, where=where, slot=slot, reads=_uses(instruction)[0])
+    return Step(address, after, kind, where=where, slot=slot)
 
 
 @lru_cache(1 << 14)
-def _alike(code: bytes) -> tuple[Act | None, int, int]:
-    """What an instruction does, reads and writes that is the same wherever it stands."""
+def _alike(code: bytes) -> Act | None:
+    """What an instruction does that does the same wherever it stands."""
+    return _act(Decoder(64, code).decode())
+
+
+@lru_cache(1 << 14)
+def uses(code: bytes) -> tuple[int, int, int]:
+    """The general registers that an instruction reads, those that it writes whatever happens, and one that it pushes or
+    pops, a bit each."""
     instruction = Decoder(64, code).decode()
-    return _act(instruction), *_uses(instruction)
-
-
-def _uses(instruction: Instruction) -> tuple[int, int]:
-    """The general registers that an instruction reads, and those that it writes whatever happens."""
     reads = writes = 0
     for used in _info.info(instruction).used_registers():
         number = operands.general(used.register)
         if number is not None:
             reads |= (used.access != OpAccess.WRITE) << number
             writes |= (used.access in (OpAccess.WRITE, OpAccess.READ_WRITE)) << number
-    return reads, writes
+    moves = instruction.mnemonic in (Mnemonic.PUSH, Mnemonic.POP) and instruction.op0_kind == OpKind.REGISTER
+    return reads, writes, 1 << (operands.general(instruction.op0_register) or 0) if moves else 0
 
 
 def _held(decoder: Decoder, instruction: Instruction) -> Act | None:
@@ -172,7 +169,7 @@ def _forgetting(instruction: Instruction) -> Act | None:
         for number in general:
             r.general[number] = None
         for number in vectors:
-            r.vector[number] = (None,) * 8
+            r.vector[number] = NOTHING
         if flags:
             r.flags = UNKNOWN
 

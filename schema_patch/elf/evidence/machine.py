@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from . import traced
 from .traced import Traced
@@ -40,10 +40,11 @@ Value = int | Foreign | None  # of a word, or what fits into one
 Item = int | Foreign | None  # of a byte
 Word = int | Foreign | None | tuple[Item, ...]
 _MISSING: Word = (None,)  # told from every word by identity
+NOTHING: tuple[Word, ...] = (None,) * 8  # is known of a vector
 Log = dict[int, Word]
 SPACES = frozenset(start >> 36 for start in (IMPORTS, IMAGE, HEAP, STACK))  # 64 GB of each: none is text in ASCII
 LEAST_ADDRESS = IMPORTS
-ALIGNED, ROUNDED = 16, 64  # addresses are multiples of that, as far as that is known; frames are rounded to this
+ALIGNED, ROUNDED = 16, 64  # addresses are multiples of that, as far as that is known; stacks are rounded to this
 
 
 def side(number: int) -> int:
@@ -77,8 +78,8 @@ def reckoned(memory: Memory, how: Callable[[int, int], int], a: int, b: int, *, 
         return result
     known = False
     if how is operator.and_ or (how is operator.or_ and a == b):
-        mask = b if left else a
-        known = a == b or mask < ALIGNED or mask > MASK - ROUNDED
+        mask, address = (b, a) if left else (a, b)
+        known = a == b or mask < ALIGNED or mask > MASK - (ROUNDED if address >= STACK else ALIGNED)
     elif how is operator.add or how is operator.sub:
         to = left + (right if how is operator.add else -right)
         known = side(result) == to if to else memory.space(a) == memory.space(b)
@@ -370,7 +371,7 @@ class Registers:
 
     def __init__(self) -> None:
         self.general: list[Value] = [FOREIGN] * 16
-        self.vector: list[tuple[Word, ...]] = [(None,) * 8] * 32
+        self.vector: list[tuple[Word, ...]] = [NOTHING] * 32
         self.flags: tuple[bool | None, ...] = (None,) * 4
 
     def copy(self) -> Registers:
@@ -380,12 +381,11 @@ class Registers:
 
     def join(self, other: Registers, memory: Memory) -> bool:
         """Keeps what both agree on; whether anything is other than it was."""
-        before = self.general[:], self.vector[:], self.flags
-        self.general = [joined(memory, a, b) for a, b in zip(self.general, other.general, strict=True)]  # type: ignore[misc]
-        self.vector = [
-            a if a is b else tuple(joined(memory, x, y) for x, y in zip(a, b, strict=True))
-            for a, b in zip(self.vector, other.vector, strict=True)
-        ]
+        before = self.general, self.vector, self.flags
+        self.general = [a if a is b else joined(memory, a, b) for a, b in zip(self.general, other.general, strict=True)]  # type: ignore[misc]
+        if not all(map(operator.is_, self.vector, other.vector)):
+            pairs = zip(self.vector, other.vector, strict=True)
+            self.vector = [a if a is b else tuple(map(joined, repeat(memory), a, b)) for a, b in pairs]
         self.flags = tuple(a if a is b else None for a, b in zip(self.flags, other.flags, strict=True))
         return before != (self.general, self.vector, self.flags)
 

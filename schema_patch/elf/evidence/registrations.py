@@ -14,10 +14,11 @@ from functools import cached_property
 from schema_patch.elf import calls
 from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.frames import Functions
-from schema_patch.elf.layout import Bytes, Layout
+from schema_patch.elf.layout import Bytes, Layout, holds
 from schema_patch.text.collector import without_collector
 
 from . import effects, held, imports
+from .apart import Apart
 from .image import BESIDE, Image
 from .imports import Imports, Record, Text
 from .instructions import CALL, END
@@ -30,9 +31,9 @@ from .users import Users
 
 LEVELS = 12  # of callers
 # Instructions followed, a decoded one counted as 20: some minutes, and some seconds for a small library. Published
-# ones take at most 9 for a byte of code; libtorch_cpu.so has more than WORK.
+# ones take at most 3 for a byte of code, small ones of our own 290,000 in all.
 WORK, DECODED = 100_000_000, 20
-LEAST, BYTE = 10_000_000, 64
+LEAST, BYTE = 2_000_000, 32
 POINTERS = 500_000  # of what the loader runs, for the sake of calls through pointers
 TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
@@ -94,6 +95,9 @@ class _Search:
     entered: set[int] = field(default_factory=set)
     kept: list[held.Use] = field(default_factory=list)
     steps: int = 0
+
+    def __post_init__(self) -> None:
+        self.apart = Apart(self.program)
 
     @property
     def left(self) -> int:
@@ -166,7 +170,7 @@ class _Search:
 
     def doubts(self) -> Iterator[tuple[int, str]]:
         """Where the loader, by calls that say where, leads to what makes the library another than its file, and why."""
-        if self.data.find(effects.MEMORY) >= 0:
+        if holds(self.data, effects.MEMORY):
             yield 0, effects.UNLOCKS
         asked = {site: home for site, (home, name) in self._start.asked.items() if name in effects.EFFECTS}
         for entry in sorted({*asked.values()} - self.results.keys()):  # the code tells what the call is given
@@ -201,7 +205,7 @@ class _Search:
         imported = Imports(self.image.traces)
         memory = Memory(self.image.constant, shared=self._shared)
         memory.writes = [] if self.image.traces else None
-        follower = Follower(self.program, memory, imported, most=min(most, self.left))
+        follower = Follower(self.program, memory, imported, self.apart, most=min(most, self.left))
         why = ""
         try:
             follower.call(IMAGE + entry)

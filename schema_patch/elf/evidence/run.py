@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from .conditions import holds
 from .instructions import BRANCH, CALL, JUMP, PLAIN, RETURN, Step
-from .machine import FOREIGN, HEAP, IMAGE, RBP, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
+from .machine import FOREIGN, HEAP, IMAGE, NOTHING, RBP, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
 from .program import Program, Unknown
 
 STEPS = 3_000_000  # instructions followed from one function on
@@ -49,17 +49,21 @@ class Frame:
 class Follower:
     """What was followed, and how far. `lost`: jumps to where nobody knows; `cut`: functions that call themselves.
 
-    `import_(follower, name, site)` does what another library's function does; `most`: instructions."""
+    `import_(follower, name, site)` does what another library's function does; `apart(follower, entry)` what one of the
+    library does, if it can; `most`: instructions; `above`: calls that lead here.
+    """
 
     def __init__(
         self,
         program: Program,
         memory: Memory,
         import_: Callable[[Follower, str, int], bool],
+        apart: Callable[[Follower, int], bool],
         *,
         most: int = STEPS,
+        above: int = 0,
     ) -> None:
-        self.program, self.memory, self.import_ = program, memory, import_
+        self.program, self.memory, self.import_, self.apart, self.above = program, memory, import_, apart, above
         self.step, self.name = program.step, program.name
         self.registers = Registers()
         self.registers.general[RSP] = STACK + STACK_SIZE - 4096
@@ -114,7 +118,7 @@ class Follower:
             self.others_write()
             self.registers.general[0] = None
             return True
-        if len(self.frames) >= DEEPEST:
+        if self.above + len(self.frames) >= DEEPEST:
             raise Limit(f"calls {DEEPEST} deep")
         general = self.registers.general
         top = general[RSP]
@@ -251,33 +255,13 @@ class Follower:
         if isinstance(where, int) and IMAGE <= where < HEAP and self.name(where) is None:
             entry = self.program.behind(where)
             if self.name(entry) is None:
-                return self._skipped(entry) or self.call(entry, now.next)
+                return self.apart(self, entry) or self.call(entry, now.next)
             where = entry
         return self._other(where, now.next)
 
-    def _skipped(self, entry: int) -> bool:
-        """Passes over a function that is given what torch made, nothing of ours, and registers nothing.
-
-        Most are destructors. What it gives back is not known.
-        """
-        if any(map(_ours, self._values(self.program.first(entry)))):
-            return False
-        values = self._values(self.program.given(entry))
-        if any(map(_ours, values)):
-            return False
-        if all(isinstance(value, int) for value in values) or self.program.leads(entry):
-            return False
-        if None in values or self.program.touches(entry):
-            self.memory.forget_escaped()
-        general = self.registers.general[:]
-        self._clobber()
-        self.registers.general[:] = [None, *general[1:]]  # callers may know what it leaves alone, and read only that
-        return True
-
-    def _values(self, registers: int) -> list[Value]:
-        return [self.registers.general[register] for register in GIVEN if registers >> register & 1]
-
     def _other(self, where: Value, site: int) -> bool:
+        if isinstance(where, int) and where >= HEAP:
+            raise Unknown("a call into data")
         name = (self.name(where) if isinstance(where, int) else TORCHS_OWN if where else None) or ""
         self.steps += OTHERS
         alive = self.import_(self, name, site)
@@ -288,7 +272,7 @@ class Follower:
         """What a call leaves in the registers that it need not keep: nothing that anyone reads."""
         for register in SCRATCH:
             self.registers.general[register] = FOREIGN
-        self.registers.vector = [(None,) * 8] * 32
+        self.registers.vector = [NOTHING] * 32
         self.registers.flags = (None,) * 4
 
     def _fork(self, frame: Frame, now: Step, targets: tuple[int, ...]) -> int | None:
@@ -350,10 +334,6 @@ class Follower:
         """Takes back what a function wrote since its first undecided branch, for its paths to be joined."""
         while len(self.memory.logs) > frame.level:
             self.memory.undo()
-
-
-def _ours(value: Value) -> bool:
-    return isinstance(value, int) and IMAGE <= value < STACK + STACK_SIZE
 
 
 def never_returns(name: str) -> bool:

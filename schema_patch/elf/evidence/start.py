@@ -38,54 +38,60 @@ class Start:
     asked: dict[int, tuple[int, str]] = field(default_factory=dict)
     whole: bool = True
     _seen: set[int] = field(default_factory=set)
-    _behind: dict[int, int] = field(default_factory=dict)
+    _behind: dict[int, tuple[str | None, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         pending = sorted(self.image.started())
         while pending:
             at = pending.pop()
+            if at in self._seen:
+                continue
             around = self.functions.around(at)
             first, end = around or (at, min(self.functions.after(at), at + UNBOUNDED))
             for start in dict.fromkeys((first, at)):  # in the midst of a function instructions may begin otherwise
-                pending += [to for to in self._swept(start, end, first) if to not in self._seen]
+                pending += self._swept(start, end, first)
             if len(self._seen) > MOST:
                 self.whole = False
                 return
 
     def _swept(self, start: int, end: int, entry: int) -> Iterator[int]:
         """Where instructions lead, up to one that was looked at: addresses of code. Notes whom they ask."""
-        code = self.image.layout.constant(self.image.data, start, end - start) if start not in self._seen else b""
-        decoder = Decoder(64, code, ip=start)
-        now = Instruction()
-        while decoder.can_decode and decoder.ip not in self._seen:
-            self._seen.add(decoder.ip)
+        seen, now = self._seen, Instruction()
+        code = self.image.layout.constant(self.image.data, start, end - start) if start not in seen else b""
+        decoder, at, last = Decoder(64, code, ip=start), start, start + len(code)
+        while at < last and at not in seen:
+            seen.add(at)
             decoder.decode_out(now)
-            to = _leads(self.image, now)
-            if to:
-                name, address = self._led(to)
-                if name in EFFECTS or name in BESIDE:
-                    self.asked[now.next_ip] = entry, name
-                elif address:
-                    yield address
-            if now.mnemonic in KERNELS or (now.flow_control == FlowControl.INTERRUPT and now.immediate8 == KERNELS_OLD):
-                self.asked[now.next_ip] = entry, KERNEL
+            at, flow = now.next_ip, now.flow_control
+            if flow == FlowControl.NEXT and not now.is_ip_rel_memory_operand:
+                continue
+            near = flow != FlowControl.NEXT and now.op0_kind == OpKind.NEAR_BRANCH64
+            if near and start <= now.near_branch_target < last:
+                yield now.near_branch_target
+                continue
+            to = IMAGE + now.near_branch_target if near else _read(self.image, now)
+            if to and to not in self._behind:
+                self._behind[to] = self._led(to)
+            name, address = self._behind[to] if to else (None, 0)
+            if name in EFFECTS or name in BESIDE:
+                self.asked[at] = entry, name
+            elif address:
+                yield address
+            if now.mnemonic in KERNELS or (flow == FlowControl.INTERRUPT and now.immediate8 == KERNELS_OLD):
+                self.asked[at] = entry, KERNEL
 
     def _led(self, to: int) -> tuple[str | None, int]:
         """The import that an address leads to, also by way of a stub, or the code of the library; neither for data."""
-        if to not in self._behind:
-            stub = b"\xff\x25" in self.image.layout.constant(self.image.data, to - IMAGE, STUB)
-            self._behind[to] = self.program.behind(to) if stub else to
-        found = self._behind[to]
+        stub = b"\xff\x25" in self.image.layout.constant(self.image.data, to - IMAGE, STUB)
+        found = self.program.behind(to) if stub else to
         parts = self.image.layout.code if IMAGE <= found < HEAP else ()
         at = found - IMAGE
         inside = any(part.holds(at) for part in parts)
         return self.program.name(found), at if inside else 0
 
 
-def _leads(image: Image, now: Instruction) -> int:
-    """The address that a call or a jump leads to, or that is read of a variable, as the loader left it there."""
-    if now.flow_control != FlowControl.NEXT and now.op0_kind == OpKind.NEAR_BRANCH64:
-        return IMAGE + int(now.near_branch_target)
+def _read(image: Image, now: Instruction) -> int:
+    """The address that a call or a jump finds in a variable, or that is read of one, as the loader left it there."""
     place = IMAGE + int(now.ip_rel_memory_address) if now.is_ip_rel_memory_operand else 0
     if not place or now.mnemonic not in READS or (now.mnemonic == Mnemonic.MOV and image.constant(place) is not None):
         return 0  # what is taken of a table that nobody writes is handed on, perhaps to torch

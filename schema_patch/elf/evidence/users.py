@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from schema_patch.elf import dynamic
+from schema_patch.elf.calls import pieces
 from schema_patch.elf.frames import Functions
-from schema_patch.elf.layout import Part, release
+from schema_patch.elf.layout import Part
 
 from .image import Image
 from .machine import IMAGE
 
-CHUNK = 1 << 18
 BEHIND = (0, 1, 2, 4)  # bytes of an instruction that may follow the distance in it
 DISTANCE = struct.Struct("<i")
 LONGEST = 11  # bytes of an instruction before the distance in it
@@ -98,24 +98,14 @@ def _code(image: Image, functions: Functions, followed: Collection[int], ranges:
 
 def _distances(image: Image, part: Part, ranges: Ranges) -> Iterator[tuple[int, int]]:
     """Where in the code the distance to one of the ranges stands, and the address that it leads to."""
-    for first in range(part.start, part.end, CHUNK):
-        code = image.data[first : min(first + CHUNK + 5, part.end)]
-        base = part.address + first - part.start
-        near = {
-            half
-            for start, end in zip(ranges.starts, ranges.ends, strict=True)
-            for half in range(start - base - CHUNK - 9 >> 16, (end - base >> 16) + 1)
-            if -1 << 15 <= half < 1 << 15
-        }
-        halves = b"|".join(re.escape(struct.pack("<h", half)) for half in sorted(near))
-        pattern = b"[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=..(?:" + halves + b"))"
-        for match in re.finditer(pattern, code, re.DOTALL) if halves else ():
+    for code, base, halves in pieces(image.data, part, [*zip(ranges.starts, ranges.ends, strict=True)]):
+        pattern = b"[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=.." + halves + b")"
+        for match in re.finditer(pattern, code, re.DOTALL):
             at = base + match.end()
             to = at + 4 + DISTANCE.unpack_from(code, match.end())[0]
             found = next((to + more for more in BEHIND if ranges.hold(to + more)), None)
             if found is not None:
                 yield at, found
-        release(image.data, first, first + len(code))
 
 
 def _instruction(image: Image, start: int, at: int, address: int) -> int:

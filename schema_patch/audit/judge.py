@@ -35,7 +35,7 @@ from . import patches
 from . import python as audit_python
 
 
-class Steps(Protocol):
+class AuditSteps(Protocol):
     """Hears of each file before it is read, and how many there are."""
 
     def __call__(self, path: str) -> None: ...
@@ -44,7 +44,7 @@ class Steps(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AuditedOperator:
     """One operator, what was inferred of it, and what its schema is worth."""
 
     operator: ImplementedOperator
@@ -57,7 +57,7 @@ class Row:
 class Audit:
     """Everything one run found."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[AuditedOperator] = field(default_factory=list)
     python: list[audit_python.PyRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     checked: list[Checked] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Audit:
 
 
 @without_collector()
-def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: table.Table | None = None) -> Audit:
+def audit(paths: Sequence[str], step: AuditSteps, *, cached: bool = True, known: table.Table | None = None) -> Audit:
     """Infers and judges every operator that these trees register. `known`: what else is known of them."""
     result = Audit()
     found = list(_files(paths, result.errors))
@@ -111,7 +111,7 @@ def audit(paths: Sequence[str], step: Steps, *, cached: bool = True, known: tabl
     return result
 
 
-def writes_of(rows: Iterable[Row]) -> dict[str, tuple[int, ...]]:
+def writes_of(rows: Iterable[AuditedOperator]) -> dict[str, tuple[int, ...]]:
     """Which arguments each operator writes, by position: for Python that calls it."""
     found: dict[str, tuple[int, ...]] = {}
     for row in rows:
@@ -154,7 +154,7 @@ def _files(paths: Iterable[str], errors: list[ToolError]) -> Iterable[str]:
             errors.append(error)
 
 
-def judge(operator: ImplementedOperator, inferred: Inferred) -> Row:
+def judge(operator: ImplementedOperator, inferred: Inferred) -> AuditedOperator:
     """The verdict on an operator's schema. What is unknown counts as declared."""
     schema = operator.schema
     declared = set(schema.writes)
@@ -168,7 +168,7 @@ def judge(operator: ImplementedOperator, inferred: Inferred) -> Row:
         if unknown:
             more = f", and {len(unknown) - 1} more" if len(unknown) > 1 else ""
             judgement = Judgement(Verdict.UNKNOWN, reason=unknown[0] + more)
-    return Row(operator, inferred, effect, judgement)
+    return AuditedOperator(operator, inferred, effect, judgement)
 
 
 def _unknown_returns(schema: Schema, inferred: Inferred) -> list[str]:
@@ -182,13 +182,13 @@ def _is_new(declared: Arg) -> bool:
     return declared.type.is_tensor and not declared.type.sets
 
 
-def half(row: Row) -> list[str]:
+def half(row: AuditedOperator) -> list[str]:
     """The arguments that a schema might have to declare too: half a schema is not written."""
     declared = row.operator.schema.writes
     return [a.name for a in row.inferred.answers if a.kind is Kind.UNKNOWN and a.name not in declared]
 
 
-def by_hand(row: Row) -> str:
+def by_hand(row: AuditedOperator) -> str:
     """Why a fix is not written."""
     names = ", ".join(map(repr, half(row)))
     return f" (to be put right by hand: whether {names} is written is not known)" if names else ""
@@ -207,7 +207,7 @@ def _returns(schema: Schema, inferred: Inferred) -> str:
     return inferred.returns[0] if inferred.returns else "unknown"
 
 
-def findings(row: Row) -> list[Finding]:
+def findings(row: AuditedOperator) -> list[Finding]:
     """What is wrong with one operator."""
     schema, operator = row.operator.schema, row.operator
     found: list[Finding] = []
@@ -229,7 +229,7 @@ def findings(row: Row) -> list[Finding]:
     return found
 
 
-def _unwritten(row: Row) -> Finding:
+def _unwritten(row: AuditedOperator) -> Finding:
     """A write, or a returned argument, where there is no schema that could tell of it."""
     schema = row.operator.schema
     text = annotate.apply(schema.text, annotate.plan(schema, row.effect, Returns.ALIAS))
@@ -245,7 +245,7 @@ def unread(whole: tree.Tree, operators: Sequence[ImplementedOperator]) -> list[C
     return [Checked(u.op, u.location, "", Verdict.UNKNOWN, reason) for u in named if u.location not in known]
 
 
-def evidence(row: Row) -> str:
+def evidence(row: AuditedOperator) -> str:
     """` (a.cpp:3 > b.h:9)` for each argument that is written and not declared."""
     declared = row.operator.schema.writes
     chains = [a for a in row.inferred.answers if a.kind is Kind.WRITTEN and a.name not in declared]
@@ -257,7 +257,7 @@ def evidence(row: Row) -> str:
     return f": {'; '.join(parts)}" if parts else ""
 
 
-def _checked(row: Row, told: Sequence[Finding]) -> Checked:
+def _checked(row: AuditedOperator, told: Sequence[Finding]) -> Checked:
     operator, judgement = row.operator, row.judgement
     wrong = next((finding for finding in told if finding.severity is Severity.ERROR), None)
     if wrong and judgement.verdict is not Verdict.WRONG:  # only what it returns beside the first value
@@ -271,7 +271,7 @@ def report(result: Audit) -> Report:
     return Report(tuple(result.checked), tuple(result.findings), tuple(result.errors), facts)
 
 
-def _facts(row: Row) -> dict[str, object]:
+def _facts(row: AuditedOperator) -> dict[str, object]:
     return {
         "op": row.operator.op,
         "namespace": row.operator.namespace or "",

@@ -86,7 +86,7 @@ def apply(findings: Iterable[Finding], files: Mapping[str, bytes]) -> tuple[list
     return kept, suppressed
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
+class Accepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
     """One accepted finding. `path` is relative to the baseline file; `subject` is what the message quotes."""
 
     code: str
@@ -97,14 +97,14 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True)
 
 class _Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    findings: tuple[Entry, ...]
+    findings: tuple[Accepted, ...]
 
 
-def entry(finding: Finding, folder: str) -> Entry:
+def entry(finding: Finding, folder: str) -> Accepted:
     """A finding as a baseline keeps it; `folder` is the one that the baseline stands in."""
     path = os.path.relpath(finding.location.path, folder or ".").replace(os.sep, "/")
     named = re.findall(r"'(\w+)'", finding.message.split(" at ")[0].split(": ")[0])
-    return Entry(finding.code, finding.op, path, " ".join(sorted(set(named))))
+    return Accepted(finding.code, finding.op, path, " ".join(sorted(set(named))))
 
 
 def write(findings: Iterable[Finding], path: str) -> bytes:
@@ -113,7 +113,7 @@ def write(findings: Iterable[Finding], path: str) -> bytes:
     return msgspec.json.format(msgspec.json.encode(_Baseline(1, entries)), indent=2) + b"\n"
 
 
-def new(findings: Iterable[Finding], data: bytes, path: str) -> tuple[list[Finding], list[Entry]]:
+def new(findings: Iterable[Finding], data: bytes, path: str) -> tuple[list[Finding], list[Accepted]]:
     """The findings that the baseline does not accept, and its entries that are found no more. Raises ToolError."""
     try:
         known = msgspec.json.decode(data, type=_Baseline)

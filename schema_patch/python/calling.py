@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from schema_patch.schemas import aten
 from schema_patch.schemas.inferred import Kind, Native
 
-from .modules import Module
+from .modules import PythonModule
 from .values import (
     ARRAY,
     LIST,
@@ -95,8 +95,8 @@ class Call:
         return self.values[0] if self.values else next((self.named[key] for key in FIRST if key in self.named), NOTHING)
 
 
-class Calls(Values):
-    """Calls in one function."""
+class PythonCalls(Values):
+    """PythonCalls in one function."""
 
     def of_Call(self, node: ast.Call) -> Value:
         function = node.func
@@ -263,7 +263,7 @@ class Calls(Values):
         self.effect("unknown", call.every, call.line, f"passed to {call.name or 'a kernel'}, not followed")
         return NOTHING
 
-    def called(self, module: Module, target: ast.FunctionDef, call: Call) -> Value:
+    def called(self, module: PythonModule, target: ast.FunctionDef, call: Call) -> Value:
         """What a function does with these arguments."""
         found = self.flow.of(module, target, self.flags(target, call))
         given, spread = self.placed(target, call)

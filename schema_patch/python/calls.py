@@ -58,7 +58,7 @@ class Stray:
     message: str
 
 
-class Module:
+class CallingModule:
     """One Python file that calls, or has fakes of, operators whose return is gone."""
 
     def __init__(self, data: bytes, path: str, names: Names, encoding: str) -> None:
@@ -139,10 +139,14 @@ Outside = Callable[
 ]  # the path of a file, a dotted path of its imports -> what that stands for
 
 
-def read(data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()) -> Module:
+def read(
+    data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()
+) -> CallingModule:
     """What a Python file does with these operators. Raises ToolError where it cannot be parsed."""
     names = Names(parse(data, path), partial(outside, path))
-    module = Module(data, path, names, tokenize.detect_encoding(io.BytesIO(data).readline)[0].removesuffix("-sig"))
+    module = CallingModule(
+        data, path, names, tokenize.detect_encoding(io.BytesIO(data).readline)[0].removesuffix("-sig")
+    )
     for node in names.nodes:
         if isinstance(node, ast.Call):
             _call(module, node, gone)
@@ -151,7 +155,7 @@ def read(data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outs
     return module
 
 
-def _call(module: Module, node: ast.Call, gone: Collection[VoidedOperator]) -> None:
+def _call(module: CallingModule, node: ast.Call, gone: Collection[VoidedOperator]) -> None:
     found = [named(path, gone) for path in sorted(module.names.paths(node.func))]
     first = next(filter(None, found), None)
     if first:
@@ -193,7 +197,7 @@ def _passes_on(parent: ast.AST, node: ast.AST) -> bool:
     return isinstance(parent, ast.ListComp) and parent.elt is node
 
 
-def _value(module: Module, node: ast.Name | ast.Attribute | ast.Call, gone: Collection[VoidedOperator]) -> None:
+def _value(module: CallingModule, node: ast.Name | ast.Attribute | ast.Call, gone: Collection[VoidedOperator]) -> None:
     """Notes an operator that is handed to where it cannot be followed, or that has a computed name."""
     names = module.names
     if not isinstance(node, ast.Call) and (not isinstance(node.ctx, ast.Load) or not _escapes(names, node)):

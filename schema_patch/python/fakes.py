@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from schema_patch.schemas.gone import VoidedOperator
 
-from .calls import Module, Stray, named
+from .calls import CallingModule, Stray, named
 from .names import ANY, FUNCTIONS, Function, Names
 
 REGISTER = frozenset({"register_fake", "impl_abstract"})
@@ -40,7 +40,7 @@ class _Registration:
     library: ast.expr | None = None
 
 
-def find(module: Module, gone: Collection[VoidedOperator]) -> list[Fake]:
+def find(module: CallingModule, gone: Collection[VoidedOperator]) -> list[Fake]:
     """The fakes of these operators, in file order."""
     serves: dict[Function, set[str]] = {}
     handed: set[ast.AST] = set()  # expressions that name a function in its registration
@@ -112,7 +112,7 @@ def _read(names: Names, call: ast.Call) -> tuple[ast.expr | None, ast.expr | Non
     return (first, second, None) if third and names.texts(third) == {META} else None
 
 
-def _operators(module: Module, registration: _Registration, gone: Collection[VoidedOperator]) -> set[str]:
+def _operators(module: CallingModule, registration: _Registration, gone: Collection[VoidedOperator]) -> set[str]:
     """Those of the operators that a registration names, and OTHER where it may name one that is none of them."""
     name = registration.name
     paths = module.names.paths(name) if name else ()

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from schema_patch.schemas.inferred import Answer, Kind, Native
 
-from .calling import Calls
-from .modules import Module, Modules
+from .calling import PythonCalls
+from .modules import Modules, PythonModule
 from .values import (
     LIST,
     MEMORY,
@@ -55,7 +55,7 @@ def read(
     """What happens to each parameter of a function, and what each returned value is: a parameter, "fresh" or
     "unknown"."""
     modules = modules or Modules()
-    module = Module(path, dict(functions), modules.at(path).imports)
+    module = PythonModule(path, dict(functions), modules.at(path).imports)
     read = _Flow(modules, known, natives).of(module, function)
     effects, result = read.effects, dict[str, Answer]()
     for name in parameters(function):
@@ -97,7 +97,7 @@ class _Flow(Flow):
         self.natives = natives
         self.done: dict[tuple[ast.FunctionDef, Constants], FunctionEffects] = {}
 
-    def of(self, module: Module, function: ast.FunctionDef, constants: Constants = ()) -> FunctionEffects:
+    def of(self, module: PythonModule, function: ast.FunctionDef, constants: Constants = ()) -> FunctionEffects:
         key = function, constants
         if key not in self.done:
             self.done[key] = FunctionEffects()
@@ -112,10 +112,10 @@ class _Flow(Flow):
     def native(self, name: str) -> Native | None:
         return self.natives.get(name) if self.natives is not None else None
 
-    def path(self, module: Module, dotted: str) -> str:
+    def path(self, module: PythonModule, dotted: str) -> str:
         return self.modules.path(module, dotted)
 
-    def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
+    def elsewhere(self, module: PythonModule, dotted: str) -> tuple[PythonModule, ast.FunctionDef] | None:
         return self.modules.function(module, dotted) if dotted else None
 
 
@@ -128,7 +128,7 @@ def _is_stub(function: ast.FunctionDef) -> bool:
     return empty and not all(REGISTERS.search(ast.unparse(one)) for one in function.decorator_list)
 
 
-class _Statements(Calls):
+class _Statements(PythonCalls):
     """The statements of one function, in order."""
 
     def run(self) -> None:

@@ -16,7 +16,7 @@ DEEPEST = 5  # imports of imports
 
 
 @dataclass(eq=False)
-class Module:
+class PythonModule:
     """One file: its functions, by names that stand for one only, and its imports: dots in front, and the name."""
 
     path: str
@@ -47,19 +47,19 @@ class Modules:
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._files = Files(paths)
-        self._known: dict[str, Module] = {}
+        self._known: dict[str, PythonModule] = {}
 
-    def at(self, path: str, tree: ast.Module | None = None) -> Module:
+    def at(self, path: str, tree: ast.Module | None = None) -> PythonModule:
         """The module of a file; empty where it cannot be read."""
         if path not in self._known:
-            made = self._known[path] = Module(path)
+            made = self._known[path] = PythonModule(path)
             nodes = list(ast.walk(tree or _parsed(path)))
             made.functions = functions(nodes)
             for node in nodes:
                 _note(node, made)
         return self._known[path]
 
-    def path(self, module: Module, dotted: str, depth: int = 0) -> str:
+    def path(self, module: PythonModule, dotted: str, depth: int = 0) -> str:
         """A dotted name with what its first part is imported as, through imports of imports: `ops.add` as
         `torch.ops.ns.add`."""
         first, dot, rest = dotted.partition(".")
@@ -75,7 +75,9 @@ class Modules:
                 return f"{found}{dot}{rest}"
         return dotted
 
-    def function(self, module: Module, dotted: str, depth: int = 0) -> tuple[Module, ast.FunctionDef] | None:
+    def function(
+        self, module: PythonModule, dotted: str, depth: int = 0
+    ) -> tuple[PythonModule, ast.FunctionDef] | None:
         """The function of another file that a name of this one means, through imports of imports."""
         first, _, rest = dotted.partition(".")
         if first not in module.imports or depth > DEEPEST:
@@ -112,7 +114,7 @@ def _overload(decorator: ast.expr) -> bool:
     return ast.unparse(decorator).rpartition(".")[2] == "overload"
 
 
-def _note(node: ast.AST, made: Module) -> None:
+def _note(node: ast.AST, made: PythonModule) -> None:
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         text = ast.unparse(node.value) if isinstance(node.value, ast.Attribute) else ""
         if text.startswith("torch.ops."):

@@ -106,10 +106,10 @@ def read(data: bytes, path: str) -> PySource | None:
         tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    return _Reader(data, path, tree).read()
+    return _PythonReader(data, path, tree).read()
 
 
-class _Reader:
+class _PythonReader:
     def __init__(self, data: bytes, path: str, tree: ast.Module) -> None:
         self.data = data
         self.path = path

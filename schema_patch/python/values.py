@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from schema_patch.schemas import aten
 from schema_patch.schemas.inferred import Native
 
-from .modules import Module
+from .modules import PythonModule
 
 VIEWS = aten.VIEWS | frozenset(
     "H T __array__ __array_interface__ __cuda_array_interface__ __getitem__ data_ptr flat from_dlpack "
@@ -61,18 +61,18 @@ class Flow:
 
     known: Mapping[str, Sequence[int]]
 
-    def of(self, module: Module, function: ast.FunctionDef, constants: Constants = ()) -> FunctionEffects:
+    def of(self, module: PythonModule, function: ast.FunctionDef, constants: Constants = ()) -> FunctionEffects:
         raise NotImplementedError
 
     def native(self, name: str) -> Native | None:
         """The function that C++ hands to Python by this name."""
         raise NotImplementedError
 
-    def path(self, module: Module, dotted: str) -> str:
+    def path(self, module: PythonModule, dotted: str) -> str:
         """A dotted name as torch has it, where it is imported or assigned by another."""
         raise NotImplementedError
 
-    def elsewhere(self, module: Module, dotted: str) -> tuple[Module, ast.FunctionDef] | None:
+    def elsewhere(self, module: PythonModule, dotted: str) -> tuple[PythonModule, ast.FunctionDef] | None:
         """The function of another file that a name means."""
         raise NotImplementedError
 
@@ -140,7 +140,7 @@ def makes_tensor(made: ast.expr | None) -> bool:
 class Values:
     """Expressions of one function."""
 
-    def __init__(self, flow: Flow, module: Module, function: ast.FunctionDef, constants: Constants = ()) -> None:
+    def __init__(self, flow: Flow, module: PythonModule, function: ast.FunctionDef, constants: Constants = ()) -> None:
         self.flow = flow
         self.module = module
         self.function = function

@@ -17,7 +17,7 @@ from schema_patch.text import edits
 
 from . import calls
 from . import fakes as pyfakes
-from .calls import Module, Outside, PythonCall, Use
+from .calls import CallingModule, Outside, PythonCall, Use
 from .fakes import Fake
 from .names import FUNCTIONS, Function
 
@@ -41,7 +41,7 @@ def judge(
         raise ToolError("cannot follow its names: expressions nested too deeply", path) from error
 
 
-def _judged(module: Module, gone: Collection[VoidedOperator]) -> list[Finding]:
+def _judged(module: CallingModule, gone: Collection[VoidedOperator]) -> list[Finding]:
     fakes = pyfakes.find(module, gone)
     inside = {fake.node for fake in fakes}
     findings = [_of_call(module, call) for call in module.calls if _counts(module, call, inside)]
@@ -70,7 +70,7 @@ def rewrite(
     return new, made, tuple(found)
 
 
-def _counts(module: Module, call: PythonCall, fakes: Collection[Function]) -> bool:
+def _counts(module: CallingModule, call: PythonCall, fakes: Collection[Function]) -> bool:
     """Whether a call uses its result; that of a fake is the fake's own finding."""
     if call.use is Use.UNUSED:
         return False
@@ -78,7 +78,7 @@ def _counts(module: Module, call: PythonCall, fakes: Collection[Function]) -> bo
     return outside or module.names.function_around(call.node) not in fakes
 
 
-def _of_call(module: Module, call: PythonCall) -> Finding:
+def _of_call(module: CallingModule, call: PythonCall) -> Finding:
     where, op, buffer = module.location(call.node), call.gone.op, call.gone.buffer
     if call.use is Use.HANDED_ON:
         return Finding("SP007", where, op, "a lambda returns its result, which is gone: not followed", Severity.NOTE)
@@ -108,7 +108,7 @@ def _argument(call: PythonCall) -> ast.expr | None:
     return next((item.value for item in call.node.keywords if item.arg == call.gone.buffer), None)
 
 
-def _followed(module: Module, call: PythonCall, argument: ast.expr | None) -> list[Edit]:
+def _followed(module: CallingModule, call: PythonCall, argument: ast.expr | None) -> list[Edit]:
     """The edits that end the statement after the call and say what its result was; none where that cannot be done."""
     statement = module.names.parent[call.node]
     assert argument is not None
@@ -131,7 +131,7 @@ def _followed(module: Module, call: PythonCall, argument: ast.expr | None) -> li
     return made
 
 
-def _named(module: Module, call: PythonCall, argument: ast.expr) -> tuple[list[Edit], bytes]:
+def _named(module: CallingModule, call: PythonCall, argument: ast.expr) -> tuple[list[Edit], bytes]:
     """A name for the buffer: its own, or one that is given to it where the call is, so that it is not made twice."""
     if isinstance(argument, ast.Name):
         return [], argument.id.encode(module.encoding)
@@ -143,7 +143,7 @@ def _named(module: Module, call: PythonCall, argument: ast.expr) -> tuple[list[E
     return [opening, Edit(Span(span.end, span.end), b")")], name.encode()
 
 
-def _next(module: Module, span: Span, text: bytes) -> Edit:
+def _next(module: CallingModule, span: Span, text: bytes) -> Edit:
     """A statement behind another: on its own line where that has its own line too, else behind a semicolon."""
     start = max(at for at in module.lines if at <= span.start)
     indent = module.data[start : span.start]
@@ -155,7 +155,7 @@ def _next(module: Module, span: Span, text: bytes) -> Edit:
     return Edit(Span(rest.end(), rest.end()), (newline[0] if newline else b"\n") + indent + text)
 
 
-def _of_fake(module: Module, fake: Fake) -> Iterator[Finding]:
+def _of_fake(module: CallingModule, fake: Fake) -> Iterator[Finding]:
     returned = [node for node in _returned(fake.node) if not (isinstance(node, ast.Constant) and node.value is None)]
     if not returned:
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trees
 
-from schema_patch.inference.index.texts import Texts
+from schema_patch.inference.index.texts import SourceTexts
 
 BODIES = {
     "x.sum(); y.zero_();": ("read only", "written"),
@@ -94,6 +94,6 @@ def test_what_is_not_followed_is_unknown_and_the_macro_is_named(tmp_path: Path, 
 
 
 def test_it_fails_where_macros_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Texts, "define", lambda *_: None)
+    monkeypatch.setattr(SourceTexts, "define", lambda *_: None)
     macro, made = code("whole", "beside one of its name", "x.sum(); y.zero_();")
     assert trees.answers(tmp_path, f"{macro}\n{made}") == {"a": "read only", "b": "read only"}  # the other's

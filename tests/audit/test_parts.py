@@ -37,9 +37,9 @@ from schema_patch.inference.domain.values import (
 from schema_patch.inference.engine.applying import AppliedCall
 from schema_patch.inference.engine.declarations import Declarations
 from schema_patch.inference.engine.evaluator import Evaluator
-from schema_patch.inference.engine.frame import Frame
+from schema_patch.inference.engine.frame import FunctionFrame
 from schema_patch.inference.engine.lambdas import Lambdas
-from schema_patch.inference.engine.memory import Memory
+from schema_patch.inference.engine.memory import TensorMemory
 from schema_patch.inference.engine.types import Types
 from schema_patch.inference.index import tree
 from schema_patch.inference.index.index import Index
@@ -173,14 +173,14 @@ def test_too_many_effects_end_in_one_unknown_for_each_parameter_that_loses_some(
 # One function's parts.
 
 
-def frame(folder: Path, code: str, name: str = "f") -> Frame:
+def frame(folder: Path, code: str, name: str = "f") -> FunctionFrame:
     """A frame of the function `f` in this code; what it calls does nothing."""
     whole = tree.read(trees.write(folder, op_cpp=trees.source(code)), Store("", on=False))
     index = Index(file.index for file in whole.files)
-    return Frame(parse(index.functions[name][0], index), index, models.load(), lambda *_: Summary())
+    return FunctionFrame(parse(index.functions[name][0], index), index, models.load(), lambda *_: Summary())
 
 
-def nodes(frame: Frame, kind: str) -> list[Node]:
+def nodes(frame: FunctionFrame, kind: str) -> list[Node]:
     found, todo = [], [frame.body.root]
     while todo:
         node = todo.pop(0)
@@ -210,18 +210,18 @@ def test_types_follow_aliases_fields_and_templates(tmp_path: Path) -> None:
 
 def test_memory_tells_tensors_from_pointers(tmp_path: Path) -> None:
     at_hand = frame(tmp_path, "void f(at::Tensor a, float* p) {}")
-    memory = Memory(at_hand)
+    memory = TensorMemory(at_hand)
     memory.write_through(at(FIRST) | at(SECOND), at_hand.body.root)
     assert {effect[1:] for effect in at_hand.state.summary.effects} == {(FIRST, (DATA, DEREF)), (SECOND, (DEREF,))}
     memory.lose(at(FIRST, DATA), at_hand.body.root)
     assert (LOST, FIRST, (DATA,)) in at_hand.state.summary.effects
 
 
-def evaluator(folder: Path, code: str) -> tuple[Frame, Evaluator, Declarations]:
+def evaluator(folder: Path, code: str) -> tuple[FunctionFrame, Evaluator, Declarations]:
     at_hand = frame(folder, code)
     declarations = Declarations(at_hand, Types(at_hand))
     declarations.parameters()
-    return at_hand, Evaluator(at_hand, Memory(at_hand)), declarations
+    return at_hand, Evaluator(at_hand, TensorMemory(at_hand)), declarations
 
 
 def test_the_evaluator_alone_knows_operators_and_assignments(tmp_path: Path) -> None:

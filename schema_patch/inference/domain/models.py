@@ -38,27 +38,27 @@ class Aggregate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: str = ""  # what the text of the first element contains
 
 
-class Names(frozenset[str]):
-    """Names that stand in one string, with blanks between."""
+class NameSet(frozenset[str]):
+    """NameSet that stand in one string, with blanks between."""
 
 
 class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Functions and methods by what they do; models.toml says what each list means."""
 
-    loads: Names
-    reads: Names
-    makes: Names
-    metadata: Names
-    views: Names
-    dense: Names
-    perhaps: Names
-    pointers: Names
-    constant_pointers: Names
-    accessors: Names
-    not_in_place: Names
-    stores: Names
-    atomics: Names
-    products: Names
+    loads: NameSet
+    reads: NameSet
+    makes: NameSet
+    metadata: NameSet
+    views: NameSet
+    dense: NameSet
+    perhaps: NameSet
+    pointers: NameSet
+    constant_pointers: NameSet
+    accessors: NameSet
+    not_in_place: NameSet
+    stores: NameSet
+    atomics: NameSet
+    products: NameSet
 
 
 class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +72,7 @@ class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accessors: dict[str, int]
     launches: dict[str, Launch]
     methods: dict[str, tuple[int, ...]]  # the arguments that methods write
-    several: dict[str, Names]
+    several: dict[str, NameSet]
 
     def writes(self, name: str) -> tuple[int, ...] | None:
         """The arguments that a function of this name writes; None where nothing is known of it."""
@@ -96,6 +96,6 @@ def _family(name: str) -> tuple[int, ...] | None:
 def load() -> Models:
     """The models that ship with the kit."""
     data = (resources.files(__package__) / "models.toml").read_bytes()
-    found = msgspec.toml.decode(data, type=Models, dec_hook=lambda _, text: Names(text.split()))
-    views, perhaps = Names(found.names.views | aten.VIEWS), Names(found.names.perhaps | aten.PERHAPS)
+    found = msgspec.toml.decode(data, type=Models, dec_hook=lambda _, text: NameSet(text.split()))
+    views, perhaps = NameSet(found.names.views | aten.VIEWS), NameSet(found.names.perhaps | aten.PERHAPS)
     return replace(found, names=replace(found.names, views=views, perhaps=perhaps))

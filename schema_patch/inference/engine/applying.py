@@ -41,10 +41,10 @@ from schema_patch.inference.domain.values import (
     union,
 )
 from schema_patch.inference.index.scan import Function
-from schema_patch.inference.index.syntax import Parameter as Declared
+from schema_patch.inference.index.syntax import DeclaredParameter
 from schema_patch.schemas.inferred import Chain
 
-Types = Callable[[Function], Sequence[Declared]]
+Types = Callable[[Function], Sequence[DeclaredParameter]]
 LONGEST = 16  # places of a chain
 
 
@@ -68,7 +68,7 @@ def fitting(functions: Sequence[Function], values: list[Value], types: Types) ->
     return found or list(functions)
 
 
-def _drops_const(declared: Declared, value: Value) -> bool:
+def _drops_const(declared: DeclaredParameter, value: Value) -> bool:
     if "*" not in declared.type or declared.const:
         return False
     places = [o for o in value if isinstance(o[0], Parameter)]

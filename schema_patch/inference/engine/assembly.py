@@ -14,8 +14,8 @@ from schema_patch.inference.domain.values import NOTHING, Value, mutable
 
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import Frame
-from .memory import Memory
+from .frame import FunctionFrame
+from .memory import TensorMemory
 
 OPERAND = r"%(?P<operand>\d+|\[\w+\])"
 STORES = re.compile(
@@ -47,7 +47,7 @@ def addresses(template: str, symbols: Sequence[str]) -> tuple[set[int], set[int]
 class Assembly:
     """Evaluates inline assembly."""
 
-    def __init__(self, frame: Frame, memory: Memory, evaluator: Evaluator, calling: Calling) -> None:
+    def __init__(self, frame: FunctionFrame, memory: TensorMemory, evaluator: Evaluator, calling: Calling) -> None:
         self.frame = frame
         self.memory = memory
         self.evaluator = evaluator

@@ -32,15 +32,14 @@ from schema_patch.inference.domain.values import (
 )
 from schema_patch.inference.index.constants import Constants
 from schema_patch.inference.index.scan import Function
-from schema_patch.inference.index.syntax import Parameter as Declared
-from schema_patch.inference.index.syntax import plain, read_parameters
+from schema_patch.inference.index.syntax import DeclaredParameter, plain, read_parameters
 from schema_patch.schemas.inferred import Kind
 
 from .applying import AppliedCall, fitting
 from .evaluator import Evaluator
-from .frame import MOST_OVERLOADS, NAME, Frame
+from .frame import MOST_OVERLOADS, NAME, FunctionFrame
 from .lambdas import Lambdas
-from .memory import Memory
+from .memory import TensorMemory
 
 MOST_LATER = 100  # calls of one function that are left to its callers
 
@@ -48,7 +47,7 @@ MOST_LATER = 100  # calls of one function that are left to its callers
 class Calling:
     """Calls what values stand for."""
 
-    def __init__(self, frame: Frame, memory: Memory, evaluator: Evaluator, lambdas: Lambdas) -> None:
+    def __init__(self, frame: FunctionFrame, memory: TensorMemory, evaluator: Evaluator, lambdas: Lambdas) -> None:
         self.frame = frame
         self.state = frame.state
         self.memory = memory
@@ -84,7 +83,7 @@ class Calling:
             result |= AppliedCall(self, summary, values, spots, this, node, frame.here(node)).run()
         return result
 
-    def declared(self, function: Function) -> Sequence[Declared]:
+    def declared(self, function: Function) -> Sequence[DeclaredParameter]:
         """The parameters of a function as its header declares them."""
         return read_parameters(self.frame.index.signature(function)[1])
 

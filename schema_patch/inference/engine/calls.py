@@ -25,9 +25,9 @@ from schema_patch.inference.index.syntax import read_parameters
 
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import Frame, arguments
+from .frame import FunctionFrame, arguments
 from .lambdas import Lambdas
-from .library import Library, Named
+from .library import LibraryCalls, NamedCall
 from .methods import Methods
 from .objects import Objects
 from .types import CASTS, Types
@@ -40,8 +40,8 @@ class Calls:
     """Evaluates calls: of a function of the tree, of one that the models know, or of one of which nothing is known."""
 
     def __init__(
-        self, frame: Frame, evaluator: Evaluator, types: Types, lambdas: Lambdas, calling: Calling, objects: Objects,
-        library: Library, methods: Methods,
+        self, frame: FunctionFrame, evaluator: Evaluator, types: Types, lambdas: Lambdas, calling: Calling,
+        objects: Objects, library: LibraryCalls, methods: Methods,
     ) -> None:  # fmt: skip
         self.frame = frame
         self.state = frame.state
@@ -86,7 +86,7 @@ class Calls:
             return self.calling.call_value(self.evaluator.named(name), items, values, node)
         if qualifiers and frame.types.get(qualifiers[-1]):
             qualifiers = tuple(frame.types[qualifiers[-1]].split("::"))
-        call = Named(name, qualifiers, function, items, values, node)
+        call = NamedCall(name, qualifiers, function, items, values, node)
         maker = frame.models.accessors.get(name)
         if maker is not None and maker < len(values):
             return self.state.select(values[maker], ACCESSOR)
@@ -110,7 +110,7 @@ class Calls:
             found = self.objects.construct(cls, node.child_by_field_name("arguments"), node) if cls else None
         return self.unknown(call, bool(qualifiers) and not foreign) if found is None else found
 
-    def of_tree(self, call: Named) -> Value | None:
+    def of_tree(self, call: NamedCall) -> Value | None:
         """A function of the tree; None where the name is none."""
         frame, items = self.frame, call.items
         count = -1 if any(item.type == "parameter_pack_expansion" for item in items) else len(items)
@@ -130,7 +130,7 @@ class Calls:
             return call.values[0]
         return None
 
-    def launched(self, call: Named) -> Value | None:
+    def launched(self, call: NamedCall) -> Value | None:
         """What runs what it is given, as `cudaLaunchKernel(f, …)`; None where it is no such function."""
         launch, items, values, node = self.frame.models.launches.get(call.name), call.items, call.values, call.node
         if call.name == "apply" and call.qualifiers == ("std",) and len(values) == 2:
@@ -154,7 +154,7 @@ class Calls:
         classes = {class_of(text) or class_of(text.partition("<")[2].rstrip("> ")) for text in texts} - {""}
         return [f for cls in sorted(classes) for f in self.frame.methods(cls, "operator()", -1)]
 
-    def autograd(self, call: Named) -> Value | None:
+    def autograd(self, call: NamedCall) -> Value | None:
         """`F::apply(…)` of a torch::autograd::Function: its forward, behind a context."""
         forward = self.frame.methods(call.qualifiers[-1], "forward", len(call.items) + 1)
         if not forward:
@@ -162,7 +162,7 @@ class Calls:
         items, values = [call.function, *call.items], [NOTHING, *call.values]
         return self.calling.apply(forward, items, values, NOTHING, call.node)
 
-    def script(self, call: Named) -> Value:
+    def script(self, call: NamedCall) -> Value:
         """The kernel of a Python file that a call names: the file in its first arguments, the kernel in the last."""
         *before, last = call.items
         name = self.frame.literal(last).strip('"')
@@ -181,7 +181,7 @@ class Calls:
         for child in node.named_children:
             yield from self.literals(child, behind)
 
-    def unknown(self, call: Named, library: bool) -> Value:
+    def unknown(self, call: NamedCall, library: bool) -> Value:
         """A function of which nothing is known: it may do anything with what it is given."""
         name, values, node, calling = call.name, call.values, call.node, self.calling
         if name in self.frame.body.template_names:

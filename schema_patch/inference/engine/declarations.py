@@ -23,7 +23,7 @@ from schema_patch.inference.domain.values import (
     parameter,
 )
 
-from .frame import BOXED, TENSOR_LIKE, Frame
+from .frame import BOXED, TENSOR_LIKE, FunctionFrame
 from .types import Types, bare
 
 SCALARS = frozenset(
@@ -40,7 +40,7 @@ WRAPPERS = frozenset(
 class Declarations:
     """Enters names in the innermost scope."""
 
-    def __init__(self, frame: Frame, types: Types) -> None:
+    def __init__(self, frame: FunctionFrame, types: Types) -> None:
         self.frame = frame
         self.state = frame.state
         self.types = types

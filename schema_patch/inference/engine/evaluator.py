@@ -35,8 +35,8 @@ from schema_patch.inference.domain.values import (
 )
 from schema_patch.inference.index.constants import decide
 
-from .frame import Frame, arguments
-from .memory import Memory
+from .frame import FunctionFrame, arguments
+from .memory import TensorMemory
 from .types import CASTS
 
 ARITHMETIC = frozenset({"+", "-", "|", "&", ","})
@@ -48,7 +48,7 @@ EMPTY = re.compile(r"\bnullopt$|\{\}$")
 class Evaluator:
     """Evaluates the expressions of one function in its state."""
 
-    def __init__(self, frame: Frame, memory: Memory) -> None:
+    def __init__(self, frame: FunctionFrame, memory: TensorMemory) -> None:
         self.frame = frame
         self.memory = memory
         self.state = frame.state

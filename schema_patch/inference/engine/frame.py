@@ -54,7 +54,7 @@ def flags(declared: str, body: str) -> tuple[tuple[int, str], ...]:
 
 
 @dataclass
-class Frame:
+class FunctionFrame:
     """What is fixed while one function is read, and the state that is not."""
 
     body: Body

@@ -11,7 +11,7 @@ from schema_patch.inference.domain.values import NOTHING, RESULT, Closure, Origi
 
 from .declarations import Declarations
 from .evaluator import Evaluator
-from .frame import NAME, Frame, arguments
+from .frame import NAME, FunctionFrame, arguments
 
 MOST_READINGS = 12  # of one lambda in one function
 
@@ -19,7 +19,7 @@ MOST_READINGS = 12  # of one lambda in one function
 class Lambdas:
     """Makes lambdas into values, and reads them."""
 
-    def __init__(self, frame: Frame, evaluator: Evaluator, declarations: Declarations) -> None:
+    def __init__(self, frame: FunctionFrame, evaluator: Evaluator, declarations: Declarations) -> None:
         self.frame = frame
         self.state = frame.state
         self.evaluator = evaluator

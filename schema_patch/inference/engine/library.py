@@ -11,9 +11,9 @@ from schema_patch.inference.domain.values import BLOB, DATA, DENSE, NOTHING, PER
 from schema_patch.schemas import aten
 
 from .calling import Calling
-from .frame import Frame
+from .frame import FunctionFrame
 from .lambdas import Lambdas
-from .memory import Memory
+from .memory import TensorMemory
 from .objects import Objects
 
 # Namespaces whose functions do what their names say: `x_` and `x_out` write, the others only read. Not those of streams
@@ -33,7 +33,7 @@ CONTAINERS = frozenset(
 
 
 @dataclass(slots=True)
-class Named:
+class NamedCall:
     """A call by name."""
 
     name: str
@@ -51,10 +51,12 @@ class Named:
         return self.qualifiers in ATEN or self.qualifiers[-2:] == ("nn", "functional")
 
 
-class Library:
+class LibraryCalls:
     """Knows what functions outside the tree do, by their names."""
 
-    def __init__(self, frame: Frame, memory: Memory, lambdas: Lambdas, calling: Calling, objects: Objects) -> None:
+    def __init__(
+        self, frame: FunctionFrame, memory: TensorMemory, lambdas: Lambdas, calling: Calling, objects: Objects
+    ) -> None:
         self.frame = frame
         self.state = frame.state
         self.models = frame.models
@@ -63,7 +65,7 @@ class Library:
         self.calling = calling
         self.objects = objects
 
-    def call(self, call: Named) -> Value | None:
+    def call(self, call: NamedCall) -> Value | None:
         """What the call gives; None where nothing is known of it."""
         self.calling.run_functors(call.values, call.node)
         if self.frame.boxed and call.name in ("to", "from") and call.values:  # a tensor and an element of the stack
@@ -74,7 +76,7 @@ class Library:
                 return found
         return None
 
-    def writes(self, call: Named) -> Value | None:
+    def writes(self, call: NamedCall) -> Value | None:
         """Functions that write what some of their arguments lead to."""
         values = call.values
         if call.name == "from_blob" and values:
@@ -89,7 +91,7 @@ class Library:
         self.memory.write_some(values, {number % len(values) for number in written}, call.node)
         return NOTHING
 
-    def aten(self, call: Named) -> Value | None:
+    def aten(self, call: NamedCall) -> Value | None:
         """A function of ATen that writes by its name, or may: `add_`, `add_out`, `add_outf`, whose outputs are last."""
         name, values = call.name, call.values
         outs = self.models.outs(name)
@@ -106,14 +108,14 @@ class Library:
                 self.state.read_data(value)
         return values[max(first, 0)]
 
-    def perhaps(self, call: Named) -> None:
+    def perhaps(self, call: NamedCall) -> None:
         """What a function of ATen writes if it is told to."""
         trains = call.name in aten.TRAINS
         if trains or any(TOLD.search(self.frame.text(item)) for item in call.items):
             for value in call.values[1:] if trains else call.values:
                 self.calling.escape(value, call.node, f"passed to {call.name}, which may write it")
 
-    def positions(self, call: Named) -> tuple[int, ...] | None:
+    def positions(self, call: NamedCall) -> tuple[int, ...] | None:
         """The arguments that the models say are written."""
         written, items, text = self.models.writes(call.name), call.items, self.frame.text
         if call.name in SWAPS and len(items) == 3 and text(items[1]) == text(items[2]):
@@ -124,7 +126,7 @@ class Library:
             return tuple(number + skipped + two for number in written or ())
         return written
 
-    def containers(self, call: Named) -> Value | None:
+    def containers(self, call: NamedCall) -> Value | None:
         """Containers of the C++ library and of torch, and what gives one of their elements, or an argument back."""
         values, name = call.values, call.name
         if name == "vector" and len(values) == 2:
@@ -140,7 +142,7 @@ class Library:
             return union(values[number] for number in self.models.aliases[name] if number < len(values))
         return None
 
-    def tensors(self, call: Named) -> Value | None:
+    def tensors(self, call: NamedCall) -> Value | None:
         """Functions that make tensors, and those that only read."""
         if call.name in self.models.names.makes and (call.functional or not call.qualifiers):
             return self.memory.new_tensor(call.values)
@@ -151,7 +153,7 @@ class Library:
             return self.lambdas.results_of(union(call.values))
         return None
 
-    def reads(self, call: Named) -> Value | None:
+    def reads(self, call: NamedCall) -> Value | None:
         """Any other function of ATen: it reads its arguments, and perhaps gives a view of the first."""
         if not call.functional:
             return None

@@ -19,13 +19,13 @@ from schema_patch.inference.domain.values import (
     union,
 )
 
-from .frame import Frame
+from .frame import FunctionFrame
 
 
-class Memory:
+class TensorMemory:
     """Effects on what values stand for; a node is where they are caused."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FunctionFrame) -> None:
         self.frame = frame
         self.state = frame.state
 

@@ -42,9 +42,9 @@ from schema_patch.schemas import aten
 
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import MOST_OVERLOADS, TENSOR_LIKE, Frame, arguments
+from .frame import MOST_OVERLOADS, TENSOR_LIKE, FunctionFrame, arguments
 from .lambdas import Lambdas
-from .memory import Memory
+from .memory import TensorMemory
 from .types import Types
 
 GROWING = frozenset("push_back emplace_back push_front emplace_front insert emplace push append".split())
@@ -75,7 +75,13 @@ class Methods:
     """Evaluates calls of methods."""
 
     def __init__(
-        self, frame: Frame, memory: Memory, evaluator: Evaluator, types: Types, lambdas: Lambdas, calling: Calling
+        self,
+        frame: FunctionFrame,
+        memory: TensorMemory,
+        evaluator: Evaluator,
+        types: Types,
+        lambdas: Lambdas,
+        calling: Calling,
     ) -> None:
         self.frame = frame
         self.state = frame.state

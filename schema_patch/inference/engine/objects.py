@@ -28,8 +28,8 @@ from schema_patch.inference.domain.values import (
 
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import Frame, arguments
-from .memory import Memory
+from .frame import FunctionFrame, arguments
+from .memory import TensorMemory
 from .types import Types
 
 EPILOGUE = ".epilogue.thread"  # of CUTLASS's arguments: what scales the product
@@ -39,7 +39,9 @@ BESIDE = re.compile(r"AuxStore|Reduction\b")
 class Objects:
     """Evaluates the making of objects."""
 
-    def __init__(self, frame: Frame, memory: Memory, evaluator: Evaluator, types: Types, calling: Calling) -> None:
+    def __init__(
+        self, frame: FunctionFrame, memory: TensorMemory, evaluator: Evaluator, types: Types, calling: Calling
+    ) -> None:
         self.frame = frame
         self.state = frame.state
         self.memory = memory

@@ -12,7 +12,7 @@ from schema_patch.inference.domain.values import DEREF, EMPTY, NOTHING, PERHAPS,
 
 from .declarations import ATOMIC, SCALARS, Declarations
 from .evaluator import Evaluator
-from .frame import NAME, Frame, arguments
+from .frame import NAME, FunctionFrame, arguments
 from .lambdas import Lambdas
 from .objects import Objects
 from .types import Types, bare
@@ -32,7 +32,7 @@ class Statements:
     """Executes the statements of one function."""
 
     def __init__(
-        self, frame: Frame, evaluator: Evaluator, types: Types, declarations: Declarations, lambdas: Lambdas,
+        self, frame: FunctionFrame, evaluator: Evaluator, types: Types, declarations: Declarations, lambdas: Lambdas,
         objects: Objects,
     ) -> None:  # fmt: skip
         self.frame = frame

@@ -32,10 +32,10 @@ from .calling import Calling
 from .calls import Calls
 from .declarations import Declarations
 from .evaluator import Evaluator
-from .frame import Frame, Kernels
+from .frame import FunctionFrame, Kernels
 from .lambdas import Lambdas
-from .library import Library
-from .memory import Memory
+from .library import LibraryCalls
+from .memory import TensorMemory
 from .methods import Methods
 from .objects import Objects
 from .statements import Statements
@@ -96,7 +96,7 @@ class Summaries:
         outer, self.reading = self.reading, key
         with self.index.asked.apart() as names:
             body = parse(function, self.index)
-            made = read(Frame(body, self.index, self.models, self.of, self.kernels, dict(key[1])))
+            made = read(FunctionFrame(body, self.index, self.models, self.of, self.kernels, dict(key[1])))
         self.reading = outer
         self.asked[key] |= {number(function.read_as), *map(number, names)}
         return made
@@ -125,22 +125,22 @@ class _Passing:
     function: Function
 
 
-def reading(frame: Frame) -> Statements:
+def reading(frame: FunctionFrame) -> Statements:
     """All parts of the reading of one function, each with those that it knows."""
-    memory, types = Memory(frame), Types(frame)
+    memory, types = TensorMemory(frame), Types(frame)
     evaluator = Evaluator(frame, memory)
     declarations = Declarations(frame, types)
     lambdas = Lambdas(frame, evaluator, declarations)
     calling = Calling(frame, memory, evaluator, lambdas)
     objects = Objects(frame, memory, evaluator, types, calling)
-    library = Library(frame, memory, lambdas, calling, objects)
+    library = LibraryCalls(frame, memory, lambdas, calling, objects)
     methods = Methods(frame, memory, evaluator, types, lambdas, calling)
     Calls(frame, evaluator, types, lambdas, calling, objects, library, methods)
     Assembly(frame, memory, evaluator, calling)
     return Statements(frame, evaluator, types, declarations, lambdas, objects)
 
 
-def read(frame: Frame) -> Summary:
+def read(frame: FunctionFrame) -> Summary:
     """What one function does."""
     statements, state = reading(frame), frame.state
     returned = statements.run()

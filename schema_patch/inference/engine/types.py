@@ -15,7 +15,7 @@ from schema_patch.inference.index.brackets import split
 from schema_patch.inference.index.index import nearest
 from schema_patch.inference.index.scan import Function
 
-from .frame import NAME, Frame
+from .frame import NAME, FunctionFrame
 
 CASTS = frozenset({"reinterpret_cast", "static_cast", "const_cast", "dynamic_cast", "static_pointer_cast"})
 QUALIFIER = re.compile(r"(\w+)\s*::")
@@ -34,7 +34,7 @@ def bare(text: str) -> str:
 class Types:
     """Finds the classes of types and expressions."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FunctionFrame) -> None:
         self.frame = frame
         self.index = frame.index
 

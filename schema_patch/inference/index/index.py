@@ -14,7 +14,7 @@ from .asked import EVERY_RUN, Asked, Definitions, remembered
 from .brackets import arity, split
 from .mask import Macro
 from .scan import Class, FileIndex, Function
-from .texts import Texts, without_words
+from .texts import SourceTexts, without_words
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 FLAG_REFERENCE = re.compile(r"(?<!const )\b(?:bool|auto|[A-Z]\w?)\s*&")  # of a template's type too
@@ -56,7 +56,7 @@ class Index:
                 mentioned[word].append(name)
         self.macros = Definitions(macros, self.asked)
         self.mentioned = Definitions(mentioned, self.asked)  # by what they are given, macros where declarations stand
-        texts = Texts(macros, self.macros_among, self.macro)
+        texts = SourceTexts(macros, self.macros_among, self.macro)
         self.text = texts.of
         with self.asked.apart():
             self.made = list(filter(None, map(texts.define, own)))  # what macros define in files

@@ -101,7 +101,7 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class MacroUse:
     """A macro, perhaps, where declarations stand: `DEFINE(name)`, `DEFINE(name) { body }`."""
 
     name: str
@@ -125,11 +125,11 @@ class FileIndex:
     registers: bool = False  # it may hold a registration block
     stubs: tuple[tuple[str, str], ...] = ()  # what REGISTER_DISPATCH says: a stub and a kernel of it
     bindings: tuple[tuple[str, str], ...] = ()  # the name by which Python calls a function, and the function
-    uses: tuple[Use, ...] = ()
+    uses: tuple[MacroUse, ...] = ()
 
 
 @dataclass
-class Scope:
+class DeclaredScope:
     """What stands around declarations."""
 
     kind: str  # "namespace", "class" or "other"
@@ -187,8 +187,8 @@ class Scanner:
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.prototypes: list[tuple[str, str]] = []
-        self.scopes: list[Scope] = []
-        self.uses: list[Use] = []
+        self.scopes: list[DeclaredScope] = []
+        self.uses: list[MacroUse] = []
         self.closing: dict[int, int] = {}
         stack: list[int] = []
         for match in BRACES.finditer(text):
@@ -241,7 +241,7 @@ class Scanner:
             end = body if body and closing == groups[-1][1] else closing + 1
             words = tuple(WORDS.findall(self.text, opening, closing))
             braces = "{" in self.text[opening:end]
-            self.uses.append(Use(found[2], found.start(1), end, braces, words, scope))
+            self.uses.append(MacroUse(found[2], found.start(1), end, braces, words, scope))
             start = closing + 1
 
     def leave(self) -> None:
@@ -266,7 +266,7 @@ class Scanner:
             return end, True
         namespace = NAMESPACE.search(head) if "namespace" in head else None
         if namespace:
-            self.scopes.append(Scope("namespace", namespace[1]))
+            self.scopes.append(DeclaredScope("namespace", namespace[1]))
             return here + 1, True
         if "enum" in head and re.search(r"\benum\b", head):
             return end, False
@@ -275,10 +275,10 @@ class Scanner:
         kind = None if callable_ else _class(head)
         if kind and "=" not in head[kind.end() :].split("<")[0].replace("==", ""):
             name = (kind[1] or "").rpartition("::")[2]
-            self.scopes.append(Scope("class", name, _bases(head[kind.end() :])))
+            self.scopes.append(DeclaredScope("class", name, _bases(head[kind.end() :])))
             return here + 1, True
         if re.fullmatch(r'\s*extern\s*"\s*"\s*', head):
-            self.scopes.append(Scope("other", ""))
+            self.scopes.append(DeclaredScope("other", ""))
             return here + 1, True
         return end, False
 

@@ -28,7 +28,7 @@ CASES = re.compile(r"\)(\s+)(?=\w*_CASE\w*\s*\()")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class DeclaredParameter:
     """A parameter of a function as declared."""
 
     name: str
@@ -42,7 +42,7 @@ class Body:
     """A function ready to be read."""
 
     function: Function
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[DeclaredParameter, ...]
     root: Node
     source: str  # what was parsed, a character for each byte
     expanded: Expanded
@@ -105,7 +105,7 @@ def parse(function: Function, index: Index) -> Body:
 
 
 @lru_cache(maxsize=8192)
-def read_parameters(text: str) -> tuple[Parameter, ...]:
+def read_parameters(text: str) -> tuple[DeclaredParameter, ...]:
     """The parameters of a list, as declared."""
     found = []
     for raw in split(text):
@@ -126,5 +126,5 @@ def read_parameters(text: str) -> tuple[Parameter, ...]:
         pointer = "*" in kind[len(outer) :]
         # `T* const p` is a const pointer to what can be written; `const T* p` is not.
         const = bool(re.match(r"const\b", outer) or re.search(r"\bconst$", outer)) and pointer
-        found.append(Parameter(name, kind, kind.endswith("&"), const))
+        found.append(DeclaredParameter(name, kind, kind.endswith("&"), const))
     return tuple(found)

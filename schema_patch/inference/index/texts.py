@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .macros import Among, Expanded, Expander
 from .mask import Macro, balanced, blank, mask
-from .scan import FileIndex, Scanner, Scope, Use, line_starts
+from .scan import DeclaredScope, FileIndex, MacroUse, Scanner, line_starts
 
 WORDS = re.compile(  # behind no other letter: `\b` in front would be tried at every place
     r"(?:__shared__|extern|__global__|__device__|__host__|__forceinline__|__constant__|__restrict__|__restrict|"
@@ -70,7 +70,7 @@ def _blanked(match: re.Match[str]) -> str:
     return match.group() if before.isalnum() or before == "_" else blank(match.group())
 
 
-class Texts:
+class SourceTexts:
     """The files of one tree."""
 
     def __init__(self, macros: Macros, among: Among, macro: MacroAt) -> None:
@@ -90,7 +90,7 @@ class Texts:
         uses = list(filter(self.defines, file.uses))
         if not uses:
             return None
-        text, made = read(file.path), list[tuple[Use, Expanded]]()
+        text, made = read(file.path), list[tuple[MacroUse, Expanded]]()
         for use in uses:
             expander = Expander(self.among, lambda name, at: self.macro(name, file.path, at))
             expander.add_expanded(text.masked[use.start : use.end], use.start)
@@ -101,11 +101,11 @@ class Texts:
         text = text.before(self.behind[file.path])
         scanner = Scanner(text.masked, file.path, text.line)
         for (use, expanded), (start, _) in zip(made, text.made, strict=True):
-            scanner.scopes = [Scope(kind, name) for kind, name in use.scope]
+            scanner.scopes = [DeclaredScope(kind, name) for kind, name in use.scope]
             scanner.run(start, start + len(expanded.text))
         return FileIndex(file.path, tuple(scanner.functions), tuple(scanner.classes))
 
-    def defines(self, use: Use) -> bool:
+    def defines(self, use: MacroUse) -> bool:
         """Whether a use may define something: braces stand behind it, in the macro, or in one that it names or gets."""
         given = [word for word in use.words if word in self.macros]
         return use.name in self.macros and (use.braces or any(map(self.braces, (use.name, *given))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 BRACKETS = re.compile(r"[(\[{}\])<>,]")
 TEMPLATE = re.compile(r"\s*template\s*<")
@@ -56,22 +57,19 @@ def arity(parameters: str) -> tuple[int, int]:
     return needed, -1 if any("..." in part for part in parts) else len(parts)
 
 
+def template_lists(head: str) -> Iterator[tuple[int, int]]:
+    """What stands between the brackets of each `template <…>` before a declaration."""
+    pairs, at = angles(head) if "<" in head else {}, 0
+    while (match := TEMPLATE.match(head, at)) and match.end() - 1 in pairs:
+        at = pairs[match.end() - 1] + 1
+        yield match.end(), at - 1
+
+
 def template_list(head: str) -> str:
-    """What stands between the brackets of the last `template <…>` before a declaration."""
-    pairs = angles(head) if "<" in head else {}
-    at, found = 0, ""
-    while match := TEMPLATE.match(head, at):
-        end = pairs.get(match.end() - 1)
-        if end is None:
-            break
-        at, found = end + 1, head[match.end() : end]
-    return found
+    """The last of them."""
+    return next((head[start:end] for start, end in reversed(list(template_lists(head)))), "")
 
 
 def after_template(head: str) -> int:
-    """Where the declaration begins behind its `template <…>` clauses."""
-    pairs = angles(head) if "<" in head else {}
-    at = 0
-    while match := TEMPLATE.match(head, at):
-        at = pairs.get(match.end() - 1, match.end()) + 1
-    return at
+    """Where the declaration begins behind them."""
+    return max((end + 1 for _, end in template_lists(head)), default=0)

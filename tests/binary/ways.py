@@ -101,6 +101,10 @@ BESIDE = {
         "Handle, double d", "char* there; memcpy(&there, &d, 8);",
         ASIDE + "double d; const char* p = b; memcpy(&d, &p, 8); beside(l, d);",
     ),
+    "on the stack, of a function that calls itself": (
+        "Handle, Handle, Handle, Handle, Handle, long n, char* there", "if (n > 0) return beside(0, 0, 0, 0, 0, n - 1, there);",
+        ASIDE + "beside(l, l, l, l, l, 3, b);",
+    ),
     "in a register of the caller's": (
         "Handle", 'char* there; asm volatile("mov %%rbx, %0" : "=r"(there));',
         ASIDE + 'register char* x asm("rbx") = b; asm volatile("" : "+r"(x)); beside(l); asm volatile("" : "+r"(x));',

@@ -1,8 +1,8 @@
 """Functions that are followed once, apart from their callers, and what every call like that does.
 
-Around such a function lie objects of which nobody knows more than that they lead to none of our memory: those that it
-is given addresses of. As long as it only reads the first and leaves all
-else alone, it does the same at each call; most are destructors of what torch made. Others are followed where called.
+A function may be given the address of an object of which nobody knows more than that it leads to none of our memory. As
+long as it only reads that, and nothing else of its caller's, it does the same at each call; most are destructors of
+what torch made. Others are followed where they are called.
 """
 
 from __future__ import annotations
@@ -12,63 +12,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from . import machine
 from .effects import EFFECTS, TWICE
 from .image import BESIDE
 from .imports import Imports, Space
-from .machine import (
-    ALIGNED,
-    FOREIGN,
-    HEAP,
-    IMAGE,
-    NOTHING,
-    RSP,
-    STACK,
-    STACK_SIZE,
-    Foreign,
-    Item,
-    Memory,
-    Value,
-    Word,
-    side,
-)
+from .machine import FOREIGN, HEAP, IMAGE, NOTHING, RSP, STACK, STACK_SIZE, Foreign, Item, Memory, Value, Word, side
 from .program import Program, Unknown
 from .run import GIVEN, SAVED, SCRATCH, Follower
 from .texts import known, quiet
 
 OBJECT = 1 << 12  # bytes of an object, to both sides of the address that leads there
-LOW = ALIGNED - 1  # bits of an address that code may ask for
-TRIES, FAILED = 8, 3  # of a function, each with other kinds of values; what one that says nothing counts more
-MOST = 100_000  # instructions
-WORK = 20  # instructions that a call counts as
+LOW = machine.ALIGNED - 1  # bits of an address that code may ask for
+TRIES, FAILED = 8, 3  # of a function, each with another object; what one that says nothing counts more
+MOST, WORK = 1_000_000, 20  # instructions of one, and those that a call counts as
 ASIDE = (0, 10, 11)  # registers in which something may be given too
+KEPT = sum(1 << register for register in SAVED)
 STACKS = range(STACK, STACK + STACK_SIZE)
-NUMBER = -1  # or what leads nowhere
 CALLERS = "what its caller keeps"
-Kinds = tuple[int | None, ...]  # of the stack and of what is given: the low bits of an address, NUMBER, or None
-Found = Value | tuple[int, int]  # an address as a register that was given, and a distance
+Object = tuple[int, int] | None  # the register that leads there, and the low bits of the address
 
 
 class Around(Memory):
-    """Raises Unknown where something of the caller's is written or kept, or read that was not given.
+    """Raises Unknown where something is written that is not the function's own, or read that was not given.
 
-    `file(address)`: what the file loads there; `level`: what of objects is known, FOREIGN or nothing; `top`: where the
-    function's own frame ends.
+    `file(address)`: what the file loads there; `level`: what of an object is known, FOREIGN or nothing.
     """
 
-    def __init__(self, file: Callable[[int], Value], level: Foreign | None, top: int, *, shared: bool) -> None:
+    def __init__(self, file: Callable[[int], Value], level: Foreign | None, *, shared: bool) -> None:
         super().__init__(self._lies, shared=shared)
-        self.file, self.level, self.top, self.writes = file, level, top, []
-        self.given = self.objects = HEAP  # where those that are given end, and all of them
+        self.file, self.level, self.writes = file, level, []
+        self.top = STACKS.stop - 4096  # where the function's frame ends
+        self.given = self.objects = HEAP  # where the object that is given ends, and all
         self.read: set[int] = set()
-        self.own: set[int] = set()  # words that it wrote, of the stack
-        self.library: set[int] = set()
+        self.own: set[int] = set()  # words that it wrote
         self.lost: set[int] = set()  # where objects begin of whose addresses something unknown was made
         self.forgets = False
 
-    def object(self, low: int = 0) -> int:
+    def object(self) -> int:
         address = self.allocate(2 * OBJECT) + OBJECT
         self.objects = self._next
-        return address + low
+        return address
 
     def _lies(self, address: int) -> Value:
         if HEAP <= address < self.given:
@@ -80,17 +63,17 @@ class Around(Memory):
 
     def put(self, address: int, word: Word) -> None:
         self.forget(address, address)
-        (self.library if address < HEAP else self.own).add(address)
+        self.own.add(address)
         super().put(address, word)
-
-    def forget(self, start: int, end: int) -> None:
-        if HEAP <= start < self.objects or max(start, end - 1) >= self.top:
-            raise Unknown(CALLERS)
-        super().forget(start, end)
 
     def put_bytes(self, address: int, parts: Sequence[Item]) -> None:
         self.own |= {*range(address & ~7, address + len(parts), 8)}  # of which it reads the rest
         super().put_bytes(address, parts)
+
+    def forget(self, start: int, end: int) -> None:
+        if start < self.objects or max(start, end - 1) >= self.top:
+            raise Unknown(CALLERS)
+        super().forget(start, end)
 
     def _free(self, extent: tuple[int, int]) -> None:
         if HEAP <= extent[0] < self.objects:
@@ -104,12 +87,13 @@ class Around(Memory):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a function does. `registers`: those that it leaves otherwise; `read`: words that must lead nowhere; `words`:
-    of the library; `called` and `entered` as of a Follower."""
+    """What a function does. `registers`: those that it leaves otherwise, `back` those in which it gives the object's
+    address back, with a distance; `read`: distances of words that must lead nowhere; `lost`: registers of whose
+    addresses something unknown is made; `called` and `entered` as of a Follower."""
 
-    registers: dict[int, Found]
-    read: list[tuple[int, int]]
-    words: dict[int, Word]
+    registers: dict[int, Value]
+    back: dict[int, int]
+    read: list[int]
     lost: list[int]
     forgets: bool
     called: set[int]
@@ -117,11 +101,11 @@ class Effect:
 
     @property
     def quiet(self) -> bool:
-        return not self.words and not any(isinstance(v, tuple) or _address(v) for v in self.registers.values())
+        return not self.back and not any(map(_address, self.registers.values()))
 
 
 # What a function is taken to do where it calls itself, and is then held to; of objects that could not be told.
-QUIET = Effect(dict.fromkeys((0, *SCRATCH)), [], {}, [*ASIDE], True, set(), set())
+QUIET = Effect(dict.fromkeys((0, *SCRATCH)), {}, [], [*ASIDE], True, set(), set())
 
 
 class Apart:
@@ -129,70 +113,61 @@ class Apart:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._found: dict[tuple[int, bool, bool, Kinds], Effect | None] = {}
+        self._found: dict[tuple[int, bool, bool, Object], Effect | None] = {}
         self._tries = Counter[int]()
 
     def __call__(self, f: Follower, entry: int) -> bool:
         """Does what a function does; False where that is not known, and nothing was done."""
         general = f.registers.general
-        given = [general[register] for register in (RSP, *GIVEN)]
-        if any(map(_matters, given)) or not isinstance(given[0], int) or _holds_addresses(f):
+        given, stack = [general[register] for register in GIVEN], general[RSP]
+        objects = [(n, value & LOW) for n, value in zip(GIVEN, given, strict=True) if _address(value)]
+        if len(objects) > 1:  # of the distance between them more is known where it is called
             return False
-        if sum(map(_address, given)) > 2:  # of distances between them more is known where it is called
+        if not isinstance(stack, int) or stack & LOW or any(map(_matters, given)) or _holds_addresses(f):
             return False
-        kinds = tuple(map(_kind, given))
-        return any(
-            self._does(f, entry, kinds, level) for level in (FOREIGN, None) if level is None or None not in given
-        )
+        levels = (None,) if None in given else (FOREIGN, None)
+        return any(self._does(f, entry, objects[0] if objects else None, level) for level in levels)
 
-    def _does(self, f: Follower, entry: int, kinds: Kinds, level: Foreign | None) -> bool:
-        effect = self._known(f, entry, kinds, level)
-        general = f.registers.general
-        if (
-            effect
-            and any(isinstance(general[n], int) and not _address(general[n]) for n in GIVEN)
-            and {*effect.lost} & {*GIVEN}
-        ):
+    def _does(self, f: Follower, entry: int, object_: Object, level: Foreign | None) -> bool:
+        effect, general, memory = self._known(f, entry, object_, level), f.registers.general, f.memory
+        start = general[object_[0]] if object_ else 0
+        if not effect or not isinstance(start, int):
             return False
-        if not effect or not all(_nowhere(f.memory.word(_at(general, at)), level) for at in effect.read):
+        if {*effect.lost} & {*GIVEN} and any(isinstance(general[n], int) and not _address(general[n]) for n in GIVEN):
+            return False  # a number may decide whether it is lost
+        if not all(_nowhere(memory.word(start + at), level) for at in effect.read):
             return False
         f.called |= effect.called
         f.entered |= effect.entered
         f.steps += WORK
-        for address, word in effect.words.items():
-            f.memory.put(address, word)
-        f.memory.lose(*(general[register] for register in effect.lost))
+        memory.lose(*(general[register] for register in effect.lost))
         if effect.forgets:
-            f.memory.forget_escaped()
-        new = {register: _at(general, v) if isinstance(v, tuple) else v for register, v in effect.registers.items()}
-        for register, value in new.items():
+            memory.forget_escaped()
+        for register, value in (effect.registers | {n: start + at for n, at in effect.back.items()}).items():
             general[register] = value
-        f.registers.vector = [NOTHING] * 32
-        f.registers.flags = (None,) * 4
+        f.registers.vector, f.registers.flags = [NOTHING] * 32, (None,) * 4
         return True
 
-    def _known(self, f: Follower, entry: int, kinds: Kinds, level: Foreign | None) -> Effect | None:
-        key = entry, f.memory.shared, level is None, kinds
+    def _known(self, f: Follower, entry: int, object_: Object, level: Foreign | None) -> Effect | None:
+        key = entry, f.memory.shared, level is None, object_
         if key not in self._found and self._tries[entry] < TRIES:
             self._tries[entry] += 1
             before = len(self._found)
-            self._found[key] = None if any(kind is not None for kind in kinds[1:]) else QUIET
-            effect = self._tried(f, entry, kinds, level)
+            self._found[key] = None if object_ else QUIET
+            effect = self._tried(f, entry, object_, level)
             if self._found[key] and not (effect and effect.quiet):  # nor are those that call it what they seemed
-                for other in [*self._found][before:]:
-                    self._found[other] = None
+                self._found |= dict.fromkeys([*self._found][before:])
             self._found[key] = effect
             self._tries[entry] += 0 if effect else FAILED
         return self._found.get(key)
 
-    def _tried(self, f: Follower, entry: int, kinds: Kinds, level: Foreign | None) -> Effect | None:
+    def _tried(self, f: Follower, entry: int, object_: Object, level: Foreign | None) -> Effect | None:
         imports = Imports(self.program.image.traces)
-        top = STACKS.stop - 4096 + (kinds[0] or 0)
-        memory = Around(self.program.image.constant, level, top, shared=f.memory.shared)
+        memory = Around(self.program.image.constant, level, shared=f.memory.shared)
         do, above = _careful(imports, memory), f.above + len(f.frames)
         follower = Follower(self.program, memory, do, self, most=min(MOST, f.most), above=above)
         try:
-            effect = _followed(follower, memory, entry, kinds)
+            effect = _followed(follower, memory, entry, object_)
         except Unknown:
             return None
         finally:
@@ -201,7 +176,7 @@ class Apart:
 
 
 def _careful(imports: Imports, memory: Around) -> Callable[[Follower, str, int], bool]:
-    """Does what functions of others do that neither register nor are given an object."""
+    """Does what functions of others do that neither register nor change an object."""
 
     def import_(f: Follower, name: str, site: int) -> bool:
         if f.program.registers(name) or name in EFFECTS or name in BESIDE or name in TWICE:
@@ -214,56 +189,33 @@ def _careful(imports: Imports, memory: Around) -> Callable[[Follower, str, int],
     return import_
 
 
-def _followed(f: Follower, memory: Around, entry: int, kinds: Kinds) -> Effect:
+def _followed(f: Follower, memory: Around, entry: int, object_: Object) -> Effect:
     """Raises Unknown where a function does not leave alone what is its caller's."""
-    general, starts = f.registers.general, dict[int, int]()
-    for register, kind in zip(GIVEN, kinds[1:], strict=True):
+    general = f.registers.general
+    for register in GIVEN:
         general[register] = memory.level
-        if kind is not None:
-            starts[register] = general[register] = memory.object(kind)
-    memory.given = memory.objects
+    start = memory.object() + object_[1] if object_ else 0
+    if object_:
+        general[object_[0]], memory.given = start, memory.objects
     for register in ASIDE:
         general[register] = memory.object()
-    general[RSP] = memory.top
-    before = general[:]
-    borrowed = sum(1 << register for register in SAVED)
-    alone = f.call(entry) and not any(f.program.borrows(one, borrowed) for one in f.entered)
-    if not alone or f.lost or _holds_addresses(f):
+    general[RSP], before = memory.top, {n: value for n, value in enumerate(general) if n != RSP}
+    alone = f.call(entry) and not any(f.program.borrows(one, KEPT) for one in f.entered)
+    kept = f.program.image.traces and any(_address(word) for _, word in memory.writes or ())
+    if not alone or kept or f.lost or _holds_addresses(f):
         raise Unknown(CALLERS)
-
-    def place(address: int) -> tuple[int, int]:
-        return next((n, address - start) for n, start in starts.items() if -OBJECT <= address - start < OBJECT)
-
-    registers: dict[int, Found] = {}
-    for register, value in enumerate(f.registers.general):
-        if value is before[register]:
-            continue
-        inside = isinstance(value, int) and HEAP <= value < memory.given
-        registers[register] = place(value) if inside else value  # type: ignore[arg-type]
-        if _address(value) and not inside and not IMAGE <= value < HEAP:
-            raise Unknown(CALLERS)
-    words = {address: memory.words.get(address) for address in memory.library}
-    read = [place(address) for address in memory.read]
-    leads = any(_address(word) and not IMAGE <= word < HEAP for word in words.values())
-    keeps = f.program.image.traces and any(_address(word) for _, word in memory.writes or ())
-    if leads or keeps or (words and read):
+    new = {n: f.registers.general[n] for n, value in before.items() if f.registers.general[n] is not value}
+    back = {n: value - start for n, value in new.items() if isinstance(value, int) and HEAP <= value < memory.given}
+    registers = {n: value for n, value in new.items() if n not in back}
+    if any(_address(value) and not IMAGE <= value < HEAP for value in registers.values()):
         raise Unknown(CALLERS)
-    lost = [n for n, start in enumerate(before) if isinstance(start, int) and memory.extent(start)[0] in memory.lost]
-    return Effect(registers, read, words, lost, memory.forgets, f.called, f.entered)
+    lost = [n for n, value in before.items() if isinstance(value, int) and memory.extent(value)[0] in memory.lost]
+    read = [address - start for address in memory.read]
+    return Effect(registers, back, read, lost, memory.forgets, f.called, f.entered)
 
 
 def _address(word: object) -> TypeGuard[int]:
     return isinstance(word, int) and side(word) != 0
-
-
-def _kind(value: Value) -> int | None:
-    return value & LOW if _address(value) else None
-
-
-def _at(general: list[Value], place: tuple[int, int]) -> int:
-    start = general[place[0]]
-    assert isinstance(start, int)  # or it was of another kind
-    return start + place[1]
 
 
 def _matters(value: Value) -> bool:

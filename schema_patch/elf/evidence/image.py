@@ -131,16 +131,13 @@ class Image:
     def _first(self) -> int | None:
         return self.layout.offset(self.dyn.tags.get(dynamic.SYMTAB, 0), dynamic.SYMBOL.size)
 
-    def _relocations(self) -> Iterator[tuple[int, ...]]:
-        yield from dynamic.relocations(self.data, self.layout, self.dyn, self.where)
-
     @cached_property
     def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]], list[int]]:
         """What the loader fills: slots of symbols, places of own addresses, functions that it asks for one."""
         symbols: dict[int, tuple[int, int]] = {}
         relative: list[tuple[int, int]] = []
         asked: list[int] = []
-        for place, info, addend in self._relocations():
+        for place, info, addend in dynamic.relocations(self.data, self.layout, self.dyn, self.where):
             kind = info & 0xFFFFFFFF
             if kind == dynamic.RELATIVE:
                 relative.append((place, addend))

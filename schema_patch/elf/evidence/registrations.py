@@ -31,14 +31,13 @@ from .users import Users
 
 LEVELS = 12  # of callers
 # Instructions followed, a decoded one counted as 20: some minutes, and some seconds for a small library. Published
-# ones take at most 3 for a byte of code, small ones of our own 290,000 in all.
+# ones take at most 3 for a byte of code, small ones 900,000 in all.
 WORK, DECODED = 100_000_000, 20
-LEAST, BYTE = 2_000_000, 32
+LEAST, BYTE = 3_000_000, 32
 POINTERS = 500_000  # of what the loader runs, for the sake of calls through pointers
 TOO_MUCH = "the library has more code than is followed"
 OPENS = (*imports.OPENS, *imports.STABLE_OPENS)
 DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE_DEFINES)
-MENTIONS = (b"7Library", b"RegisterOperators", b"registerDef", b"registerOperator", b"torch_library_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +234,6 @@ class _Search:
                 found.add(bounds[0])
         return found
 
-    def entry(self, site: int) -> int:
-        """Where the function begins that a call is in, as far as a table says."""
-        bounds = self.functions.around(site - 1)
-        return bounds[0] if bounds else 0
-
     def _parent(self, site: int) -> int | None:
         """The function that a call is in; None for one in none, and for bytes that only look like one."""
         bounds = self.functions.around(site - 1)
@@ -296,15 +290,11 @@ class _Search:
 
 def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registration]:
     """The registrations of a library, in the order of their calls."""
-    if not any(dyn.mentions(data, name) for name in MENTIONS):
-        return []
     return _searched(Image(data, layout, dyn, where))[1]
 
 
 def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[Registration], Users]:
     """The registrations with the place of each byte of their texts, and who else uses such bytes."""
-    if not any(dyn.mentions(data, name) for name in MENTIONS):
-        return [], Users()
     search, found = _searched(Image(data, layout, dyn, where, traces=True))
     places = {place for row in found for place in row.places} - {NOWHERE}
     uses = held.uses(search.image, search.functions, search.followed(), places) if places else ()
@@ -355,7 +345,8 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
             why = TOO_MUCH if search.exhausted else why
             found[site, None, "", None] = Registration(None, "", None, site, bounds[0] if bounds else 0, why)
     for site, why in search.doubts():
-        found[why,] = Registration(None, "", None, site, search.entry(site), why)
+        entry, _ = search.functions.around(site - 1) or (0, 0)
+        found[why,] = Registration(None, "", None, site, entry, why)
     if search.exhausted:  # a helper may have callers that were not followed, though it was
         found[()] = Registration(None, "", None, 0, min(search.results, default=0), TOO_MUCH)
     return sorted(found.values(), key=lambda row: (row.site, row.space or "", row.text or "", row.known, row.places))

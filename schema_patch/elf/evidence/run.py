@@ -109,13 +109,20 @@ class Follower:
             return [(at, word) for at, word in words.items() if start <= at < end]
         return [(at, words[at]) for at in range(start & ~7, end, 8) if at in words]
 
+    def _reached(self) -> list[Value]:
+        """What a function may be given: in any register, or on the stack, where the frame is that calls it."""
+        top, frame = self.registers.general[RSP], self.frames[-1]
+        stack = self._words(top, frame.top) if isinstance(top, int) else []
+        words = [word for _, word in stack] + [word for words in self.registers.vector for word in words]
+        return [*self.registers.general, *(word for word in words if isinstance(word, int))]
+
     # The following.
 
     def call(self, entry: int, site: int = 0) -> bool:
         """Follows a function to its return; False where it never returns."""
         if [frame.entry for frame in self.frames].count(entry) >= REPEATS:
             self.cut.add(entry)
-            self.others_write()
+            self.others_write(given=self._reached())
             self.registers.general[0] = None
             return True
         if self.above + len(self.frames) >= DEEPEST:

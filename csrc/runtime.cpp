@@ -11,6 +11,7 @@
 #include <list>
 #include <mutex>
 #include <sycl/sycl.hpp>
+#include <unordered_map>
 
 #ifdef ESIMD_OPS_AHEAD_OF_TIME
 #include "aot.h"
@@ -199,12 +200,18 @@ at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarTy
 bool has_matrix_engines(Queue queue) {
   if (!queue.sycl_queue || queue.waits) return false;  // none, or the CPU's
   const InFlight call;
+  static std::mutex mutex;
+  static auto& known = *new std::unordered_map<sycl::device, bool>;  // an operator asks up to four times
   const sycl::device device = static_cast<sycl::queue*>(queue.sycl_queue)->get_device();
-  if (!device.has(sycl::aspect::ext_intel_esimd) || !device.has(sycl::aspect::ext_intel_matrix)) return false;
-  // Alchemist has sub-groups of 8, engines of 8 lanes, and no messages of two dimensions: a compiler writes the kernel
-  // for it all the same.
-  const auto lanes = device.get_info<sycl::info::device::sub_group_sizes>();
-  return std::find(lanes.begin(), lanes.end(), 8) == lanes.end();
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [entry, is_new] = known.emplace(device, false);
+  if (is_new && device.has(sycl::aspect::ext_intel_esimd) && device.has(sycl::aspect::ext_intel_matrix)) {
+    // Alchemist has sub-groups of 8, engines of 8 lanes, and no messages of two dimensions: a compiler writes the kernel
+    // for it all the same.
+    const auto lanes = device.get_info<sycl::info::device::sub_group_sizes>();
+    entry->second = std::find(lanes.begin(), lanes.end(), 8) == lanes.end();
+  }
+  return entry->second;
 }
 
 void launch(Queue queue, Range range, const Kernel& kernel, std::initializer_list<KernelArgument> arguments) {

@@ -18,7 +18,8 @@ void for_each_element(Scope scope, int64_t K, Visit visit) {
   if (first + lane < K) visit(first + lane);
 }
 
-// The same for a number of elements that leaves no rest: the visit is in the code once.
+// The same for a number of elements that leaves no rest: the visit is in the code once. Calls visit(first, lane) for
+// element first + lane; `first` is the same in all lanes, and what follows from it alone.
 template <int kCount, typename Visit>
 void for_each_of(Group group, Visit visit) {
   static_assert(kCount % kSubGroupSize == 0);
@@ -26,7 +27,7 @@ void for_each_of(Group group, Visit visit) {
   const int lane = sub_group.get_local_linear_id();
   for (int first = sub_group.get_group_linear_id() * kSubGroupSize; first < kCount;
        first += group.get_local_linear_range())
-    visit(first + lane);
+    visit(first, lane);
 }
 
 // 1 / sqrt(mean(value(k)^2) + eps), the same in every work-item. Calls value(k) once for each k.

@@ -8,15 +8,24 @@ inline constexpr int kGroupSize = 256;  // of the kernels that share activations
 inline constexpr int kSubGroups = kGroupSize / kSubGroupSize;
 inline constexpr int kStep = 8 * kSubGroupSize;  // elements that a sub-group decodes at a time
 
-// Tokens of a work-group, and weight rows of each of its sub-groups. One token leaves registers for more rows.
+// Tokens of a work-group, and weight rows of each of its sub-groups. kTogether of them share an activation's load.
 struct OneToken {
   static constexpr int kTokens = 1;
-  static constexpr int kRows = 8;
+  static constexpr int kRows = kSubGroupSize;
+  static constexpr int kTogether = 4;
 };
 
+// More sums than these have no registers on a CPU.
 struct FewTokens {
   static constexpr int kTokens = 8;
+  static constexpr int kRows = 3;
+};
+
+// Of an expert, which mostly has fewer.
+struct ExpertTokens {
+  static constexpr int kTokens = 8;
   static constexpr int kRows = 2;
+  static constexpr int kTogether = kRows;
 };
 
 // Where each lane has tokens of its own: so many of them.

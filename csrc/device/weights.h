@@ -1,7 +1,7 @@
 // Rows of a weight matrix, decoded a step at a time by one sub-group.
 //
 // A row type says how many elements each lane takes in a step (kPerLane), in which order (Order), whether each step has
-// a scale of its own (kScaled, scale), how many rows are best read together (kTogether), and how to decode (decode).
+// a scale of its own (kScaled, scale), and how to decode (decode).
 // Number e of what lane `lane` decodes belongs to the activation in slot e * kSubGroupSize + lane. What decode returns
 // multiplies the sum over the step: a shared scale then costs one multiplication, not one an element.
 #pragma once
@@ -11,12 +11,40 @@
 // Orders: the slot of element i of a step.
 struct InOrder {
   static constexpr int slot(int i) { return i; }
+  static void arrange(sycl::sub_group, int, float (&)[8]) {}
 };
 
 // Each lane takes the eight nibbles of one word.
 struct NibbleOrder {
   static constexpr int slot(int i) { return i % 8 * kSubGroupSize + i / 8; }
+  static void arrange(sycl::sub_group sub_group, int lane, float (&x)[8]) {
+    float arranged[8] = {};
+#pragma unroll
+    for (int i = 0; i < 64; ++i) {
+      const float value = sycl::select_from_group(sub_group, x[i / 8], lane % 2 * 8 + i % 8);
+      arranged[i % 8] = lane / 2 == i / 8 ? value : arranged[i % 8];
+    }
+#pragma unroll
+    for (int e = 0; e < 8; ++e) x[e] = arranged[e];
+  }
 };
+
+// A step of a token from element `first` on, laid out in the order of the rows that it meets; zeros from K on.
+template <typename Order, typename Activation>
+void lay_out(int64_t first, int64_t K, float* place, Activation activation) {
+  const auto sub_group = this_item().get_sub_group();
+  const int lane = sub_group.get_local_linear_id();
+  const bool whole = first + kStep <= K;
+  float x[8];
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    const int64_t k = first + e * kSubGroupSize + lane;
+    x[e] = whole || k < K ? activation(k) : 0.0f;
+  }
+  Order::arrange(sub_group, lane, x);
+#pragma unroll
+  for (int e = 0; e < 8; ++e) place[e * kSubGroupSize + lane] = x[e];
+}
 
 // Unsigned nibbles, zero point 8, one fp16 scale for 128 elements; element 8j+z sits in bits 4z..4z+3 of word j.
 // A step is one group: 16 lanes load 16 neighbouring words.
@@ -24,11 +52,7 @@ struct Int4Row {
   using Order = NibbleOrder;
   static constexpr int kPerLane = 8;
   static constexpr bool kScaled = true;
-  static constexpr int kTogether = 8;
   static_assert(kStep == kInt4Group);
-  // A nibble need not be shifted down to become a float where the 23 bits of the fraction hold it: decode gives 16^z
-  // times its value, and the activation is divided by that. Both are exact.
-  static constexpr int kUnshifted = 5;
 
   const uint32_t* words;
   const half* scales;
@@ -38,23 +62,18 @@ struct Int4Row {
             static_cast<const half*>(scale) + row * (K / kInt4Group)};
   }
 
-  // What the activation of element i has to be multiplied by.
-  static float prescale(int i) { return sycl::bit_cast<float>((127 - 4 * (i % kPerLane % kUnshifted)) << 23); }
-
   float scale(int64_t step) const { return static_cast<float>(scales[step]); }
 
   float decode(int64_t k, int lane, int64_t, float scale, float (&w)[kPerLane]) const {
-    const uint32_t word = words[k / kPerLane + lane];
-    const uint32_t rest = word >> 4 * kUnshifted;
-    // v in the low bits of the float 2^23 makes it 2^23 + v: cheaper than a conversion, and as exact.
-    constexpr uint32_t kTwoTo23 = 0x4B000000u;
-#pragma unroll
-    for (int e = 0; e < kPerLane; ++e) {
-      const int place = e % kUnshifted;
-      const uint32_t nibble = (e < kUnshifted ? word : rest) & (15u << 4 * place);
-      w[e] = sycl::bit_cast<float>(kTwoTo23 | nibble) - (0x1p23f + (8 << 4 * place));
-    }
+    look_up(words[k / kPerLane + lane], lane - 8.0f, w);
     return scale;
+  }
+
+  // Lane u has what nibble u stands for.
+  static void look_up(uint32_t word, float value, float (&w)[kPerLane]) {
+    const auto sub_group = this_item().get_sub_group();
+#pragma unroll
+    for (int e = 0; e < kPerLane; ++e) w[e] = sycl::select_from_group(sub_group, value, word >> 4 * e & 15u);
   }
 };
 
@@ -64,15 +83,9 @@ struct Int4RoundedRow : Int4Row {
     return {Int4Row::at(weight, scale, row, K)};
   }
 
-  static constexpr float prescale(int) { return 1.0f; }
-
   // A group has 16 different weights: lane u rounds the one of nibble u, for all.
   float decode(int64_t k, int lane, int64_t, float scale, float (&w)[kPerLane]) const {
-    const uint32_t word = words[k / kPerLane + lane];
-    const float rounded = static_cast<float>(half((lane - 8.0f) * scale));
-    const auto sub_group = this_item().get_sub_group();
-#pragma unroll
-    for (int e = 0; e < kPerLane; ++e) w[e] = sycl::select_from_group(sub_group, rounded, word >> 4 * e & 15u);
+    look_up(words[k / kPerLane + lane], static_cast<float>(half((lane - 8.0f) * scale)), w);
     return 1.0f;
   }
 };
@@ -84,16 +97,12 @@ struct ElementRow {
   using Order = InOrder;
   static constexpr int kPerLane = 8;
   static constexpr bool kScaled = false;
-  // What takes long to decode shares the activations' loads; else one stream of memory is the fastest.
-  static constexpr int kTogether = sizeof(typename Format::Element) == 1 ? 8 : 1;
 
   const typename Format::Element* elements;
 
   static ElementRow at(const void* weight, const void*, int64_t row, int64_t K) {
     return {static_cast<const typename Format::Element*>(weight) + row * K};
   }
-
-  static constexpr float prescale(int) { return 1.0f; }
 
   float decode(int64_t k, int lane, int64_t K, float, float (&w)[kPerLane]) const {
     // Asked for each element, whether it is in the row costs more than the load.

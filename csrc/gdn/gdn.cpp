@@ -97,14 +97,8 @@ void check_layer(const Checks& check, const Layer& layer, const Tokens& tokens) 
   for (const auto& [name, out] : {Named{"output", output}, Named{"z_out", z_out}}) {
     check(name, out).dtype(at::kHalf).rows_of(rows, HV * V);
   }
-  const std::initializer_list<Named> read{{"qkvz", qkvz},
-                                          {"conv_weight", conv_weight},
-                                          {"conv_bias", conv_bias},
-                                          conv_slots,
-                                          {"A_log", A_log},
-                                          {"dt_bias", dt_bias},
-                                          {"ba", ba},
-                                          ssm_slots};
+  const std::initializer_list<Named> read{{"qkvz", qkvz}, {"conv_weight", conv_weight}, {"conv_bias", conv_bias},
+                                          {"A_log", A_log}, {"dt_bias", dt_bias}, {"ba", ba}, conv_slots, ssm_slots};
   check.apart({{"output", output}, {"z_out", z_out}}, read);
   for (const auto& [name, pool] : {Named{"conv_state", conv_state}, Named{"ssm_state", ssm_state}}) {
     check.rows(name, pool).apart_from(read).apart_from({{"output", output}, {"z_out", z_out}});
@@ -147,52 +141,22 @@ at::Tensor gdn_conv_fused(at::Tensor qkvz, at::Tensor conv_state, at::Tensor con
                           at::Tensor conv_state_indices, at::Tensor A_log, at::Tensor dt_bias, at::Tensor ba,
                           at::Tensor ssm_state, at::Tensor ssm_state_indices, at::Tensor output, at::Tensor z_out,
                           int64_t N, int64_t H, int64_t HV, int64_t K, int64_t V, double scale) {
-  return one_token("esimd_gdn_conv_fused",
-                   {qkvz,
-                    conv_state,
-                    conv_weight,
-                    conv_bias,
-                    {"conv_state_indices", conv_state_indices},
-                    A_log,
-                    dt_bias,
-                    ba,
-                    ssm_state,
-                    {"ssm_state_indices", ssm_state_indices},
-                    output,
-                    z_out,
-                    H,
-                    HV,
-                    K,
-                    V,
-                    scale,
-                    /*interleaved=*/true},
-                   N);
+  const Named conv_slots{"conv_state_indices", conv_state_indices};
+  const Named ssm_slots{"ssm_state_indices", ssm_state_indices};
+  const Layer layer{qkvz,      conv_state, conv_weight, conv_bias, conv_slots, A_log, dt_bias, ba,    ssm_state,
+                    ssm_slots, output,     z_out,       H,         HV,         K,     V,       scale, true};
+  return one_token("esimd_gdn_conv_fused", layer, N);
 }
 
 at::Tensor gdn_conv_fused_seq(at::Tensor qkvz, at::Tensor conv_state, at::Tensor conv_weight, at::Tensor conv_bias,
                               at::Tensor conv_state_indices, at::Tensor A_log, at::Tensor dt_bias, at::Tensor ba,
                               at::Tensor ssm_state, at::Tensor ssm_state_indices, at::Tensor output, at::Tensor z_out,
                               int64_t N, int64_t H, int64_t HV, int64_t K, int64_t V, double scale) {
-  return one_token("esimd_gdn_conv_fused_seq",
-                   {qkvz,
-                    conv_state,
-                    conv_weight,
-                    conv_bias,
-                    {"conv_state_indices", conv_state_indices},
-                    A_log,
-                    dt_bias,
-                    ba,
-                    ssm_state,
-                    {"ssm_state_indices", ssm_state_indices},
-                    output,
-                    z_out,
-                    H,
-                    HV,
-                    K,
-                    V,
-                    scale,
-                    /*interleaved=*/false},
-                   N);
+  const Named conv_slots{"conv_state_indices", conv_state_indices};
+  const Named ssm_slots{"ssm_state_indices", ssm_state_indices};
+  const Layer layer{qkvz,      conv_state, conv_weight, conv_bias, conv_slots, A_log, dt_bias, ba,    ssm_state,
+                    ssm_slots, output,     z_out,       H,         HV,         K,     V,       scale, false};
+  return one_token("esimd_gdn_conv_fused_seq", layer, N);
 }
 
 at::Tensor gdn_conv_fused_seq_spec(at::Tensor qkvz, at::Tensor conv_state, at::Tensor conv_weight, at::Tensor conv_bias,

@@ -38,6 +38,8 @@ const char* fp8_kernel(bool e5m2) {
   return e5m2 ? "float, Fp8Row<E5M2Flush>, TensorScale" : "float, Fp8Row<E4M3Flush>, TensorScale";
 }
 
+const char* int4_kernel(const Checks&, const Matrix&) { return "float, Int4Row, Unscaled"; }
+
 // x, z [HV, V] -> K = HV * V.
 int64_t check_heads(const Checks& check, const at::Tensor& x, const at::Tensor& z, const at::Tensor& norm_weight,
                     Size HV, int64_t V) {
@@ -57,43 +59,59 @@ at::Tensor gated_norm(const at::Tensor& x, const at::Tensor& z, const at::Tensor
   return y;
 }
 
+// `check_matrix` judges the weight, `kinds` names the kernel's.
+template <typename Check, typename Kinds>
+at::Tensor norm_gemv(const char* op, Check check_matrix, Kinds kinds, const at::Tensor& x, const at::Tensor& z,
+                     const at::Tensor& norm_weight, const at::Tensor& weight, const at::Tensor& scale,
+                     const at::Tensor& output, int64_t HV, int64_t V, double eps) {
+  const Checks check(op, x);
+  const int64_t K = check_heads(check, x, z, norm_weight, HV, V);
+  const Matrix matrix{{"gemv_weight", weight}, {"gemv_scale", scale}, {"output", output}};
+  check_matrix(check, matrix, K);
+  check.apart({matrix.output}, {{"x", x}, {"z", z}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
+  gemv::run(kinds(check, matrix), gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
+  return output;
+}
+
+template <typename Check, typename Kinds>
+at::Tensor resadd_norm_gemv(const char* op, Check check_matrix, Kinds kinds, const at::Tensor& hidden_states,
+                            const at::Tensor& residual, const at::Tensor& norm_weight, const at::Tensor& weight,
+                            const at::Tensor& scale, const at::Tensor& output, const at::Tensor& normed_out,
+                            double eps) {
+  const Checks check(op, hidden_states);
+  const int64_t K = gemv::check_token(check, "hidden_states", hidden_states);
+  const Matrix matrix{{"gemv_weight", weight}, {"gemv_scale", scale}, {"output", output}};
+  check_residual_and_norm(check, residual, norm_weight, K);
+  check_matrix(check, matrix, K);
+  check("normed_out", normed_out).dtype(at::kHalf).one_row(K);
+  check.apart({{"residual", residual}, matrix.output, {"normed_out", normed_out}},
+              {{"hidden_states", hidden_states}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
+
+  const at::Tensor y = resadd_norm(hidden_states, residual, norm_weight,
+                                   {residual.mutable_data_ptr(), normed_out.mutable_data_ptr()}, eps, 1.0, K);
+  gemv::run(kinds(check, matrix), y, {matrix}, K);
+  return output;
+}
+
 }  // namespace
 
 at::Tensor resadd_norm_gemv_fp8_pert(at::Tensor hidden_states, at::Tensor residual, at::Tensor norm_weight,
                                      at::Tensor gemv_weight, at::Tensor gemv_scale, at::Tensor output,
                                      at::Tensor normed_out, double eps) {
-  const Checks check("esimd_resadd_norm_gemv_fp8_pert", hidden_states);
-  const int64_t K = gemv::check_token(check, "hidden_states", hidden_states);
-  check_residual_and_norm(check, residual, norm_weight, K);
-  const Matrix matrix{{"gemv_weight", gemv_weight}, {"gemv_scale", gemv_scale}, {"output", output}};
-  gemv::check_fp8_tensor_scaled(check, matrix, K);
-  check("normed_out", normed_out).dtype(at::kHalf).one_row(K);
-  check.apart({{"residual", residual}, matrix.output, {"normed_out", normed_out}},
-              {{"hidden_states", hidden_states}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
-
-  const at::Tensor y = resadd_norm(hidden_states, residual, norm_weight,
-                                   {residual.mutable_data_ptr(), normed_out.mutable_data_ptr()}, eps, 1.0, K);
-  gemv::run(fp8_kernel(gemv::is_e5m2(check, {matrix})), y, {matrix}, K);
-  return output;
+  const auto kinds = [](const Checks& check, const Matrix& m) { return fp8_kernel(gemv::is_e5m2(check, {m})); };
+  return resadd_norm_gemv("esimd_resadd_norm_gemv_fp8_pert", gemv::check_fp8_tensor_scaled, kinds, hidden_states,
+                          residual, norm_weight, gemv_weight, gemv_scale, output, normed_out, eps);
 }
 
 at::Tensor resadd_norm_gemv_int4_pert(at::Tensor hidden_states, at::Tensor residual, at::Tensor norm_weight,
                                       at::Tensor gemv_weight, at::Tensor gemv_scale, at::Tensor output,
                                       at::Tensor normed_out, double eps) {
-  const Checks check("esimd_resadd_norm_gemv_int4_pert", hidden_states);
-  const int64_t K = gemv::check_token(check, "hidden_states", hidden_states);
-  check.expect(K % kInt4Group == 0, "hidden_states", "a multiple of ", kInt4Group, " elements, found ", K);
-  check_residual_and_norm(check, residual, norm_weight, K);
-  const Matrix matrix{{"gemv_weight", gemv_weight}, {"gemv_scale", gemv_scale}, {"output", output}};
-  gemv::check_int4_words(check, matrix, K);
-  check("normed_out", normed_out).dtype(at::kHalf).one_row(K);
-  check.apart({{"residual", residual}, matrix.output, {"normed_out", normed_out}},
-              {{"hidden_states", hidden_states}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
-
-  const at::Tensor y = resadd_norm(hidden_states, residual, norm_weight,
-                                   {residual.mutable_data_ptr(), normed_out.mutable_data_ptr()}, eps, 1.0, K);
-  gemv::run("float, Int4Row, Unscaled", y, {matrix}, K);
-  return output;
+  const auto check_words = [](const Checks& check, const Matrix& matrix, int64_t K) {
+    check.expect(K % kInt4Group == 0, "hidden_states", "a multiple of ", kInt4Group, " elements, found ", K);
+    gemv::check_int4_words(check, matrix, K);
+  };
+  return resadd_norm_gemv("esimd_resadd_norm_gemv_int4_pert", check_words, int4_kernel, hidden_states, residual,
+                          norm_weight, gemv_weight, gemv_scale, output, normed_out, eps);
 }
 
 // The residual is only read: the caller adds to it.
@@ -108,13 +126,10 @@ at::Tensor resadd_norm_gemv2_fp8_pert(at::Tensor hidden_states, at::Tensor resid
   gemv::check_fp8_tensor_scaled(check, first, K);
   gemv::check_fp8_tensor_scaled(check, second, K);
   const bool e5m2 = gemv::is_e5m2(check, {first, second});
-  check.apart({first.output, second.output}, {{"hidden_states", hidden_states},
-                                              {"residual", residual},
-                                              {"norm_weight", norm_weight},
-                                              first.weight,
-                                              first.scale,
-                                              second.weight,
-                                              second.scale});
+  const std::initializer_list<Named> read{{"hidden_states", hidden_states}, {"residual", residual},
+                                          {"norm_weight", norm_weight}, first.weight, first.scale, second.weight,
+                                          second.scale};
+  check.apart({first.output, second.output}, read);
 
   const at::Tensor y = resadd_norm(hidden_states, residual, norm_weight, {}, eps, 1.0, K);
   gemv::run(fp8_kernel(e5m2), y, {first, second}, K);
@@ -139,40 +154,25 @@ void scaled_resadd_norm_gemv_fp8_pert(at::Tensor hidden_states, at::Tensor resid
 
 at::Tensor norm_gemv_fp8_pert(at::Tensor x, at::Tensor z, at::Tensor norm_weight, at::Tensor gemv_weight,
                               at::Tensor gemv_scale, at::Tensor output, int64_t HV, int64_t V, double eps) {
-  const Checks check("esimd_norm_gemv_fp8_pert", x);
-  const int64_t K = check_heads(check, x, z, norm_weight, HV, V);
-  const Matrix matrix{{"gemv_weight", gemv_weight}, {"gemv_scale", gemv_scale}, {"output", output}};
-  gemv::check_fp8_tensor_scaled(check, matrix, K);
-  check.apart({matrix.output}, {{"x", x}, {"z", z}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
-
-  gemv::run(gemv::is_e5m2(check, {matrix}) ? "float, Fp8Row<E5M2Flush>, TensorScale"
-                                           : "float, Fp8Row<E4M3>, TensorScale",
-            gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
-  return output;
+  const auto kinds = [](const Checks& check, const Matrix& matrix) {
+    return gemv::is_e5m2(check, {matrix}) ? "float, Fp8Row<E5M2Flush>, TensorScale"
+                                          : "float, Fp8Row<E4M3>, TensorScale";
+  };
+  return norm_gemv("esimd_norm_gemv_fp8_pert", gemv::check_fp8_tensor_scaled, kinds, x, z, norm_weight, gemv_weight,
+                   gemv_scale, output, HV, V, eps);
 }
 
 at::Tensor norm_gemv_int4_pert(at::Tensor x, at::Tensor z, at::Tensor norm_weight, at::Tensor gemv_weight,
                                at::Tensor gemv_scale, at::Tensor output, int64_t HV, int64_t V, double eps) {
-  const Checks check("esimd_norm_gemv_int4_pert", x);
-  const int64_t K = check_heads(check, x, z, norm_weight, HV, V);
-  const Matrix matrix{{"gemv_weight", gemv_weight}, {"gemv_scale", gemv_scale}, {"output", output}};
-  gemv::check_int4_words(check, matrix, K);
-  check.apart({matrix.output}, {{"x", x}, {"z", z}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
-
-  gemv::run("float, Int4Row, Unscaled", gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
-  return output;
+  return norm_gemv("esimd_norm_gemv_int4_pert", gemv::check_int4_words, int4_kernel, x, z, norm_weight, gemv_weight,
+                   gemv_scale, output, HV, V, eps);
 }
 
 at::Tensor norm_gemv_fp8_blockscale(at::Tensor x, at::Tensor z, at::Tensor norm_weight, at::Tensor gemv_weight,
                                     at::Tensor gemv_scale, at::Tensor output, int64_t HV, int64_t V, double eps) {
-  const Checks check("esimd_norm_gemv_fp8_blockscale", x);
-  const int64_t K = check_heads(check, x, z, norm_weight, HV, V);
-  const Matrix matrix{{"gemv_weight", gemv_weight}, {"gemv_scale", gemv_scale}, {"output", output}};
-  gemv::check_fp8_block_scaled(check, matrix, K);
-  check.apart({matrix.output}, {{"x", x}, {"z", z}, {"norm_weight", norm_weight}, matrix.weight, matrix.scale});
-
-  gemv::run("float, Fp8BlockRow, Unscaled", gated_norm(x, z, norm_weight, eps, HV, V), {matrix}, K);
-  return output;
+  const auto kinds = [](const Checks&, const Matrix&) { return "float, Fp8BlockRow, Unscaled"; };
+  return norm_gemv("esimd_norm_gemv_fp8_blockscale", gemv::check_fp8_block_scaled, kinds, x, z, norm_weight,
+                   gemv_weight, gemv_scale, output, HV, V, eps);
 }
 
 void norm_gemv_norm_fp16(at::Tensor residual, at::Tensor scale_with_root, at::Tensor proj_w, at::Tensor pre_ff_w,

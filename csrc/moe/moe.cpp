@@ -60,7 +60,7 @@ void run(const std::string& kinds, const at::Tensor& input, const at::Tensor& we
               scale.numel() / num_experts, row_blocks);
   };
   if (!xmx::fits(queue(input), {{input, total}, {weight, num_experts * N}})) {
-    launch(kernel("moe/moe_gemm<" + kinds + ", FewTokens>"), FewTokens::kTokens, kSubGroups * FewTokens::kRows,
+    launch(kernel("moe/moe_gemm<" + kinds + ", ExpertTokens>"), ExpertTokens::kTokens, kSubGroups * ExpertTokens::kRows,
            kGroupSize);
   } else if (total <= num_experts * kXmxTokens) {
     launch({"xmx/experts_on_xmx<" + kinds + ", 1>", 1}, kXmxTokens, kXmxRows, kXmxThreads);

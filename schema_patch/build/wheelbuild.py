@@ -50,8 +50,8 @@ class Settings:
 def environment(source: Path, settings: Settings, inherited: Mapping[str, str]) -> dict[str, str]:
     """The environment of the build: the user's, with what makes it the same everywhere."""
     # Of several that fit a path, the last counts.
-    maps = [f"-ffile-prefix-map={settings.prefix}=python"] if settings.prefix else []
-    mapped = shlex.join([*maps, f"-ffile-prefix-map={source}=."])
+    places = {settings.prefix: "python", dict(settings.variables).get("CMPLR_ROOT", ""): "compiler", str(source): "."}
+    mapped = shlex.join(f"-ffile-prefix-map={place}={name}" for place, name in places.items() if place)
     env = {
         **inherited,
         "PATH": os.pathsep.join((settings.scripts, inherited.get("PATH", os.defpath))),

@@ -124,5 +124,9 @@ def test_the_environment(tmp_path: Path) -> None:
         "CPPFLAGS": f"-DX -ffile-prefix-map=/env=python '-ffile-prefix-map={tmp_path}/a b=.'",
         "TORCH_XPU_ARCH_LIST": "bmg", "LIBRARY_PATH": "/mine:/oneapi/lib",
     }  # fmt: skip
+    own = settings(tmp_path, prefix="/env", variables=(("CMPLR_ROOT", "/work/compiler"),))
+    maps = wheelbuild.environment(tmp_path, own, {})["CPPFLAGS"].split()  # of several that fit, the last counts
+    assert [word.rpartition("=")[2] for word in maps] == ["python", "compiler", "."]
+    assert "-ffile-prefix-map=/work/compiler=compiler" in maps  # it lies where a wheel is put, elsewhere each time
     plain = wheelbuild.environment(tmp_path, settings(tmp_path), {"TORCH_XPU_ARCH_LIST": "pvc"})
     assert (plain["TORCH_XPU_ARCH_LIST"], plain.get("LIBRARY_PATH")) == ("pvc", None)

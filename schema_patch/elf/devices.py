@@ -19,7 +19,7 @@ from schema_patch.model import ToolError
 
 from . import dynamic, zebin
 from .layout import Bytes, Layout, Part, broken, release
-from .zebin import Code, UnknownFormError
+from .zebin import MachineCode, UnknownFormError
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 BUNDLE = b"CCOB"  # clang's own compressed bundles, of HIP
@@ -34,7 +34,7 @@ GAP = 64  # bytes between images that are no more than alignment
 class DeviceCode:
     """`images`: how many there are; `unread`: what is there and could not be read, in words."""
 
-    codes: tuple[Code, ...] = ()
+    codes: tuple[MachineCode, ...] = ()
     images: int = 0
     unread: tuple[str, ...] = ()
 
@@ -56,7 +56,7 @@ class DeviceCode:
 
 def read(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, where: str, *, hashes: bool = False) -> DeviceCode:
     """All code for devices in a library. Raises ToolError where an image is damaged."""
-    codes: list[Code] = []
+    codes: list[MachineCode] = []
     places, unread = _places(data, layout, dyn, where)
     for start, end in places:
         try:

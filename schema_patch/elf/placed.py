@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from . import names, reader
 from .dynamic import Dynamic
 from .evidence import registrations
-from .evidence.registrations import Registration
+from .evidence.registrations import ReadRegistration
 from .evidence.traced import NOWHERE
 from .evidence.users import Users
 from .layout import Bytes, Layout
@@ -40,7 +40,7 @@ def read(path: str, name: str | None = None) -> tuple[ElfFacts, list[PlacedText]
     """What reader.py reads of a library, and the texts as far as they are known. Raises ToolError, as that does."""
     found: list[PlacedText] = []
 
-    def follow(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registration]:
+    def follow(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[ReadRegistration]:
         rows, users = registrations.trace(data, layout, dyn, where)
         functions = names.of(data, layout, {row.entry for row in rows})
         for row in rows:

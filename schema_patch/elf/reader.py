@@ -26,9 +26,9 @@ from .dynamic import Dynamic, Symbol
 from .layout import MAGIC, X86_64, Bytes, ForeignElf, Layout, prove_whole
 
 if TYPE_CHECKING:
-    from .evidence.registrations import Registration
+    from .evidence.registrations import ReadRegistration
 
-    Follow = Callable[[Bytes, Layout, Dynamic, str], list[Registration]]
+    Follow = Callable[[Bytes, Layout, Dynamic, str], list[ReadRegistration]]
 
 __all__ = ["ElfFacts", "ForeignElf", "FoundSchema", "Named", "Unread", "names_any", "read"]
 
@@ -187,13 +187,13 @@ def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, foll
     return replace(facts, schemas=tuple(schemas), named=tuple(named), unread=tuple(unread), relies=relies)
 
 
-def titled(row: Registration, functions: Mapping[int, str]) -> tuple[str, str]:
+def titled(row: ReadRegistration, functions: Mapping[int, str]) -> tuple[str, str]:
     """What the function of a registration is called, and the namespace; `functions`: their names, by address."""
     function = functions.get(row.entry, "")
     return names.title(function) or f"the function at {row.entry:#x}", row.space or names.space(function)
 
 
-def _text(row: Registration, space: str) -> FoundSchema | Named | None:
+def _text(row: ReadRegistration, space: str) -> FoundSchema | Named | None:
     """What a registration says; None where that is not known, or no schema."""
     if row.text is None or not row.text.isascii():
         return None

@@ -36,7 +36,7 @@ SLICE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class MachineCode:
     """Code for one target: a device ("20.1.0"), SPIR-V, or another family by its name.
 
     `called`: the archive's name for it. `hashes`: of each kernel's code, in the order of `kernels`, if asked for;
@@ -54,7 +54,9 @@ class UnknownFormError(Exception):
     """A well-known or unknown form that this module does not read."""
 
 
-def read(data: Bytes, start: int, end: int, where: str, *, hashes: bool = False, called: str = "") -> Iterator[Code]:
+def read(
+    data: Bytes, start: int, end: int, where: str, *, hashes: bool = False, called: str = ""
+) -> Iterator[MachineCode]:
     """The code in data[start:end]. Raises ToolError where it is damaged, UnknownFormError where it cannot be read."""
     magic = data[start : start + 8]
     if magic == ARCHIVE:
@@ -66,7 +68,7 @@ def read(data: Bytes, start: int, end: int, where: str, *, hashes: bool = False,
     elif magic.startswith(SPIRV_MAGIC):
         kernels = tuple(_entry_points(data, start, end, where))
         module = (_hash(data, start, end),) * len(kernels) if hashes else ()
-        yield Code(SPIRV, called, kernels, module)
+        yield MachineCode(SPIRV, called, kernels, module)
     else:
         what = "LLVM bitcode" if magic.startswith(BITCODE) else f"an image that begins with {magic!r}"
         raise UnknownFormError(f"{what}{f' (member {called})' if called else ''}")
@@ -123,7 +125,7 @@ def elf_end(data: Bytes, start: int, end: int) -> int:
     return last if last <= end else start
 
 
-def _elf(data: Bytes, start: int, end: int, where: str, hashes: bool, called: str) -> Iterator[Code]:
+def _elf(data: Bytes, start: int, end: int, where: str, hashes: bool, called: str) -> Iterator[MachineCode]:
     if end - start < HEADER.size:
         raise broken("the header of a device's ELF file", f"{end - start} bytes", where)
     _, _, machine, _, _, _, shoff, *_, shentsize, shnum, shstrndx = HEADER.unpack_from(data, start)
@@ -150,7 +152,7 @@ def _elf(data: Bytes, start: int, end: int, where: str, hashes: bool, called: st
             target = _product(data[first : first + size], where)
     if machine == INTEL_GPU:
         kernels.pop("Intel_Symbol_Table_Void_Program", None)  # the compiler's own, in images that export functions
-        yield Code(
+        yield MachineCode(
             target or re.sub(r"^(32|64)\.", "", called) or "unknown",
             called,
             tuple(kernels),

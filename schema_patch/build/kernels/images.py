@@ -13,7 +13,7 @@ from schema_patch.build.driver import frontend, offline, options, runtime
 from schema_patch.build.driver.compiling import WITH_LINES
 from schema_patch.elf import devices, dynamic, reader, targets, zebin
 from schema_patch.elf.layout import prove_whole
-from schema_patch.elf.zebin import SPIRV, Code
+from schema_patch.elf.zebin import SPIRV, MachineCode
 from schema_patch.installed import packages
 from schema_patch.model import ToolError
 
@@ -29,7 +29,7 @@ class FoundImage:
 
     where: str
     data: bytes
-    codes: tuple[Code, ...]
+    codes: tuple[MachineCode, ...]
     options: tuple[str, ...] = ()
 
     @property

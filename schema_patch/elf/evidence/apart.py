@@ -86,7 +86,7 @@ class Around(Memory):
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class CallEffect:
     """What a function does. `registers`: those that it leaves otherwise, `back` those in which it gives the object's
     address back, with a distance; `read`: distances of words that must lead nowhere; `lost`: registers of whose
     addresses something unknown is made; `called` and `entered` as of a Follower."""
@@ -105,7 +105,7 @@ class Effect:
 
 
 # What a function is taken to do where it calls itself, and is then held to; of objects that could not be told.
-QUIET = Effect(dict.fromkeys((0, *SCRATCH)), {}, [], [*ASIDE], True, set(), set())
+QUIET = CallEffect(dict.fromkeys((0, *SCRATCH)), {}, [], [*ASIDE], True, set(), set())
 
 
 class Apart:
@@ -113,7 +113,7 @@ class Apart:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._found: dict[tuple[int, bool, bool, Object], Effect | None] = {}
+        self._found: dict[tuple[int, bool, bool, Object], CallEffect | None] = {}
         self._tries = Counter[int]()
 
     def __call__(self, f: Follower, entry: int) -> bool:
@@ -148,7 +148,7 @@ class Apart:
         f.registers.vector, f.registers.flags = [NOTHING] * 32, (None,) * 4
         return True
 
-    def _known(self, f: Follower, entry: int, object_: Object, level: Foreign | None) -> Effect | None:
+    def _known(self, f: Follower, entry: int, object_: Object, level: Foreign | None) -> CallEffect | None:
         key = entry, f.memory.shared, level is None, object_
         if key not in self._found and self._tries[entry] < TRIES:
             self._tries[entry] += 1
@@ -161,7 +161,7 @@ class Apart:
             self._tries[entry] += 0 if effect else FAILED
         return self._found.get(key)
 
-    def _tried(self, f: Follower, entry: int, object_: Object, level: Foreign | None) -> Effect | None:
+    def _tried(self, f: Follower, entry: int, object_: Object, level: Foreign | None) -> CallEffect | None:
         imports = Imports(self.program.image.traces)
         memory = Around(self.program.image.constant, level, shared=f.memory.shared)
         do, above = _careful(imports, memory), f.above + len(f.frames)
@@ -189,7 +189,7 @@ def _careful(imports: Imports, memory: Around) -> Callable[[Follower, str, int],
     return import_
 
 
-def _followed(f: Follower, memory: Around, entry: int, object_: Object) -> Effect:
+def _followed(f: Follower, memory: Around, entry: int, object_: Object) -> CallEffect:
     """Raises Unknown where a function does not leave alone what is its caller's."""
     general = f.registers.general
     for register in GIVEN:
@@ -211,7 +211,7 @@ def _followed(f: Follower, memory: Around, entry: int, object_: Object) -> Effec
         raise Unknown(CALLERS)
     lost = [n for n, value in before.items() if isinstance(value, int) and memory.extent(value)[0] in memory.lost]
     read = [address - start for address in memory.read]
-    return Effect(registers, back, read, lost, memory.forgets, f.called, f.entered)
+    return CallEffect(registers, back, read, lost, memory.forgets, f.called, f.entered)
 
 
 def _address(word: object) -> TypeGuard[int]:

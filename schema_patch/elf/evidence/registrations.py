@@ -41,7 +41,7 @@ DEFINES = (*imports.DEFINES, imports.OLD_STYLE, *imports.UNTOLD, *imports.STABLE
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class ReadRegistration:
     """One operator registered. `text`: all that torch is given, or None; `known`: how it begins, as far as is known.
 
     `space`: the namespace, None where it is not known. `site`: the address behind the call; `entry`: of the function
@@ -288,12 +288,12 @@ class _Search:
             )
 
 
-def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[Registration]:
+def read(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> list[ReadRegistration]:
     """The registrations of a library, in the order of their calls."""
     return _searched(Image(data, layout, dyn, where))[1]
 
 
-def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[Registration], Users]:
+def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[ReadRegistration], Users]:
     """The registrations with the place of each byte of their texts, and who else uses such bytes."""
     search, found = _searched(Image(data, layout, dyn, where, traces=True))
     places = {place for row in found for place in row.places} - {NOWHERE}
@@ -302,7 +302,7 @@ def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[R
 
 
 @without_collector()
-def _searched(image: Image) -> tuple[_Search, list[Registration]]:
+def _searched(image: Image) -> tuple[_Search, list[ReadRegistration]]:
     functions = Functions(image.data, image.layout)
     program = Program(image, functions, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)
     search = _Search(image.data, image.layout, image, functions, program)
@@ -314,7 +314,7 @@ def _searched(image: Image) -> tuple[_Search, list[Registration]]:
     return search, [replace(row, relies=relies) for row in found]
 
 
-def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
+def _registrations(search: _Search, defines: set[int]) -> list[ReadRegistration]:
     kept = {entry: result for entry, result in search.results.items() if entry not in search.superseded}
     known = {
         record.chain[-1]
@@ -323,7 +323,7 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
         if record.text.text is not None and record.space is not None and not result.why
     }
     texts = {record.text.text for result in kept.values() for record in result.records if not result.why}
-    found: dict[tuple[object, ...], Registration] = {}
+    found: dict[tuple[object, ...], ReadRegistration] = {}
     reached = {site for result in kept.values() for site in result.called}
     for entry, result in sorted(kept.items()):
         for record in result.records:
@@ -334,7 +334,7 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
             if record.chain[-1] in known and (text.text is None or record.space is None) and standalone:
                 continue  # the same call with what its caller gives
             site = record.chain[-1] - IMAGE
-            row = Registration(
+            row = ReadRegistration(
                 text.text, text.known, record.space, site, record.entries[-1] - IMAGE, result.why, text.places
             )
             found.setdefault((site, text.text, text.known, record.space, text.places), row)
@@ -343,10 +343,10 @@ def _registrations(search: _Search, defines: set[int]) -> list[Registration]:
         if bounds is None or search.is_instruction(bounds[0], site):
             why = "not reached by what was followed" if bounds else "in no function that a table names"
             why = TOO_MUCH if search.exhausted else why
-            found[site, None, "", None] = Registration(None, "", None, site, bounds[0] if bounds else 0, why)
+            found[site, None, "", None] = ReadRegistration(None, "", None, site, bounds[0] if bounds else 0, why)
     for site, why in search.doubts():
         entry, _ = search.functions.around(site - 1) or (0, 0)
-        found[why,] = Registration(None, "", None, site, entry, why)
+        found[why,] = ReadRegistration(None, "", None, site, entry, why)
     if search.exhausted:  # a helper may have callers that were not followed, though it was
-        found[()] = Registration(None, "", None, 0, min(search.results, default=0), TOO_MUCH)
+        found[()] = ReadRegistration(None, "", None, 0, min(search.results, default=0), TOO_MUCH)
     return sorted(found.values(), key=lambda row: (row.site, row.space or "", row.text or "", row.known, row.places))

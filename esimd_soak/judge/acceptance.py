@@ -36,9 +36,13 @@ def total(parts: Sequence[Counts]) -> Counts:
 
 
 def in_time(intervals: Sequence[Counts]) -> Counts:
-    """The total of intervals in their order, with what became of it in time."""
+    """The total of intervals in their order, with what became of it, and of each engine, in time."""
     whole = total(intervals)
-    return replace(whole, course=_course(intervals, whole))
+    engines: dict[str, list[Counts]] = {}
+    for engine, own in (part for one in intervals for part in one.engines):
+        engines.setdefault(engine, []).append(own)
+    each = tuple((engine, in_time(own)) for engine, own in engines.items())
+    return replace(whole, engines=each, course=_course(intervals, whole))
 
 
 def _course(intervals: Sequence[Counts], whole: Counts) -> str:

@@ -197,7 +197,10 @@ def _in_time(values: list[dict[str, float | None]]) -> Counts:
     for before, after in itertools.pairwise(values):
         with suppress(ToolError):  # nothing drafted
             intervals.append(drafts.of_counters(watch.deltas(before, after)))
-    return replace(whole, course=acceptance.in_time(intervals).course if intervals else "")
+    if not intervals:
+        return whole
+    timed = acceptance.in_time(intervals)
+    return replace(whole, engines=timed.engines, course=timed.course)
 
 
 def _counters(table: RunTable) -> list[Counters]:

@@ -5,6 +5,7 @@ import math
 import re
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,20 @@ def test_a_stretch_of_time_is_dead_whatever_the_rest_is(intervals: list[Counts])
         assert kind == "healthy"
     else:
         assert kind == ("collapse" if DEAD in intervals or len(intervals) > 11 else "too few drafts")
+
+
+@given(st.integers(2, 8), st.data())
+def test_an_engine_that_dies_among_others(several: int, data: st.DataObject) -> None:
+    """Its own total is well, and so is each interval of all."""
+    which, number = data.draw(st.integers(0, several - 1)), data.draw(st.integers(4, 9))
+    dies = data.draw(st.integers(number // 2, number))  # at this interval, or not at all
+    intervals = []
+    for interval in range(number):
+        each = [(f"engine {n}", DEAD if n == which and interval >= dies else WELL) for n in range(several)]
+        intervals.append(replace(acceptance.total([own for _, own in each]), engines=tuple(each)))
+    kind, words = acceptance.diagnose(acceptance.in_time(intervals))
+    assert kind == ("collapse of an engine" if dies < number else "healthy")
+    assert dies == number or f"engine {which}: collapse in time: died at interval {dies + 1} of {number}" in words
 
 
 @given(st.lists(st.sampled_from([WELL, DEAD, None]), min_size=1, max_size=8))

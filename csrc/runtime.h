@@ -42,6 +42,13 @@ struct Range {
 // current stream. None for a tensor without data, on the device meta, where an operator checks its arguments and no more.
 Queue queue(const at::Tensor& tensor);
 
+// Work-items that take `elements` side by side, at most kGroupSize. A CPU runs a work-group in one thread: there it is one
+// sub-group, which has no other to wait for.
+inline int64_t work_items(Queue queue, int64_t elements) {
+  const int64_t lanes = (elements + kSubGroupSize - 1) / kSubGroupSize * kSubGroupSize;
+  return queue.waits || lanes < kSubGroupSize ? kSubGroupSize : lanes < kGroupSize ? lanes : kGroupSize;
+}
+
 // Memory for what one kernel leaves to the next. It may be let go of when the operator returns: the allocator keeps it
 // until the work on the current stream is done.
 at::Tensor temporary(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarType dtype);

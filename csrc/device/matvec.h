@@ -1,6 +1,6 @@
 // Activations times decoded weight rows for one token, or for the few tokens of an expert. More tokens: see matmul.h.
 //
-// A kernel supplies three things: `activation(token, k)`, the fp32 input (a load, or a norm on the way); `row_of(n)`,
+// A kernel supplies three things: `activation(token, k)`, the input in the type that it is kept in; `row_of(n)`,
 // the weight row of output n (see weights.h); `store(token, n, sum, wanted)`, the scale, rounding and place of a
 // result. All lanes of a sub-group call it, each with a sum of its own; one that is not wanted has no place.
 #pragma once
@@ -8,12 +8,12 @@
 #include "sums.h"
 
 // Local memory of a work-group: the activations, one copy for all.
-template <typename Tile>
+template <typename Tile, typename Kept>
 struct MatvecMemory {
   static constexpr int kChunk = Tile::kTokens == 1 ? 8192 : 1024;  // elements of a token at a time
   static_assert(kChunk % kStep == 0);
 
-  float activations[Tile::kTokens][kChunk];
+  Kept activations[Tile::kTokens][kChunk];
   static_assert(sizeof(activations) <= 64 << 10);  // so that two work-groups fit a core
 
   static auto& of_group() {
@@ -31,14 +31,15 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
   constexpr int kTogether = Tile::kTogether;
   constexpr int kPasses = Tile::kRows / kTogether;
   constexpr int kSums = kTogether * kTokens;  // of a pass
-  constexpr int kChunk = MatvecMemory<Tile>::kChunk;
+  using Memory = MatvecMemory<Tile, decltype(activation(first_token, K))>;
+  constexpr int kChunk = Memory::kChunk;
   static_assert(kPasses * kSums <= kSubGroupSize);
 
   const auto group = this_item().get_group();
   const auto sub_group = this_item().get_sub_group();
   const int lane = sub_group.get_local_linear_id();
   const int sub_group_id = sub_group.get_group_linear_id();
-  auto& activations = MatvecMemory<Tile>::of_group();
+  auto& activations = Memory::of_group();
   const auto row = [&](int i, int pass) {
     return ((row_block * kTogether + i) * kSubGroups + sub_group_id) * kPasses + pass;
   };
@@ -77,7 +78,7 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
             float partial = 0;
 #pragma unroll
             for (int e = 0; e < Row::kPerLane; ++e)
-              partial += w[i][e] * activations[0][step * kStep + e * kSubGroupSize + lane];
+              partial += w[i][e] * float(activations[0][step * kStep + e * kSubGroupSize + lane]);
             sums[i] += partial * factor;
           } else {
 #pragma unroll
@@ -91,7 +92,7 @@ void matvec(int64_t tokens, int64_t first_token, int64_t N, int64_t K, int64_t r
             if (t >= live) break;
 #pragma unroll
             for (int e = 0; e < Row::kPerLane; ++e) {
-              const float value = activations[t][step * kStep + e * kSubGroupSize + lane];
+              const float value = float(activations[t][step * kStep + e * kSubGroupSize + lane]);
 #pragma unroll
               for (int i = 0; i < kTogether; ++i) sums[i * kTokens + t] += w[i][e] * value;
             }

@@ -43,6 +43,7 @@ inline constexpr int kXmxRows = 16;
 inline constexpr int kXmxThreads = 8;
 
 inline constexpr int kElementwise = 1024;  // elements of one work-group where each stands alone
+inline constexpr int kMostExperts = 512;   // that a token chooses from
 
 inline constexpr int kInt4Group = 128;  // elements that share a scale
 inline constexpr int kFp8Block = 128;   // rows and columns of a block that share a scale

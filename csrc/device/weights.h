@@ -30,8 +30,8 @@ struct NibbleOrder {
 };
 
 // A step of a token from element `first` on, laid out in the order of the rows that it meets; zeros from K on.
-template <typename Order, typename Activation>
-void lay_out(int64_t first, int64_t K, float* place, Activation activation) {
+template <typename Order, typename Kept, typename Activation>
+void lay_out(int64_t first, int64_t K, Kept* place, Activation activation) {
   const auto sub_group = this_item().get_sub_group();
   const int lane = sub_group.get_local_linear_id();
   const bool whole = first + kStep <= K;
@@ -39,11 +39,11 @@ void lay_out(int64_t first, int64_t K, float* place, Activation activation) {
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     const int64_t k = first + e * kSubGroupSize + lane;
-    x[e] = whole || k < K ? activation(k) : 0.0f;
+    x[e] = whole || k < K ? float(activation(k)) : 0.0f;
   }
   Order::arrange(sub_group, lane, x);
 #pragma unroll
-  for (int e = 0; e < 8; ++e) place[e * kSubGroupSize + lane] = x[e];
+  for (int e = 0; e < 8; ++e) place[e * kSubGroupSize + lane] = Kept(x[e]);
 }
 
 // Unsigned nibbles, zero point 8, one fp16 scale for 128 elements; element 8j+z sits in bits 4z..4z+3 of word j.

@@ -30,8 +30,8 @@ at::Tensor activation_mul(const char* op, const char* kernel_name, const at::Ten
   check.apart({{"output", output}}, {{"input", input}});
 
   const int64_t groups_per_row = at::ceil_div<int64_t>(N_half, kElementwise);
-  nd_launch(queue(input), {total_rows * groups_per_row, kGroupSize}, kernel(kernel_name), input.const_data_ptr(),
-            output.mutable_data_ptr(), N_gate_up, N_half, groups_per_row);
+  nd_launch(queue(input), {total_rows * groups_per_row, work_items(queue(input), N_half)}, kernel(kernel_name),
+            input.const_data_ptr(), output.mutable_data_ptr(), N_gate_up, N_half, groups_per_row);
   return output;
 }
 

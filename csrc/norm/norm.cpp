@@ -1,9 +1,5 @@
 // RMSNorm operators. Where the original library handles the first row only, or whole blocks of 64 or 512 columns, this
 // library handles every row of any width: rows are independent. Only the accumulating form is bound to one token.
-#include <ATen/ceil_div.h>
-
-#include <algorithm>
-
 #include "checks.h"
 #include "device/tile.h"
 #include "ops.h"
@@ -12,11 +8,10 @@
 namespace esimd_ops {
 namespace {
 
-// A work-group a row. A CPU runs one in one thread: a lone sub-group then has no other to wait for.
+// A work-group a row.
 Range groups_of(const at::Tensor& rows) {
   const int64_t K = rows.size(-1);
-  const int64_t lanes = at::ceil_div<int64_t>(K, kSubGroupSize) * kSubGroupSize;
-  return {rows.numel() / K, queue(rows).waits ? kSubGroupSize : std::min<int64_t>(lanes, kGroupSize)};
+  return {rows.numel() / K, work_items(queue(rows), K)};
 }
 
 at::Tensor add_rms_norm(const char* op, const at::Tensor& hidden_states, const at::Tensor& residual,

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from esimd_ops import reference, samples
 from esimd_ops.table import OPS
@@ -48,6 +49,30 @@ def test_each_epsilon_is_where_it_belongs(ops, operator):
     getattr(ops, operator)(*arguments.values())
     for name, value in expected.items():
         torch.testing.assert_close(arguments[name], value, rtol=4 * HALF_STEP, atol=2e-3)
+
+
+@pytest.mark.parametrize("operator", ["esimd_moe_silu_mul", "esimd_moe_gelu_tanh_mul"])
+def test_activations_of_every_half(ops, operator):
+    """To half a step of the exact value and 2e-7 of it: the exponential is the kernel's own."""
+    gate = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int16).view(torch.float16).reshape(64, 1024)
+    output = torch.empty_like(gate)
+    getattr(ops, operator)(torch.cat((gate, torch.ones_like(gate)), 1), output, 2048, 1024, 64)
+    wide = gate.double()
+    exact = F.silu(wide) if "silu" in operator else F.gelu(wide, approximate="tanh")
+    step = torch.maximum(exact.abs(), torch.tensor(2.0**-14)).log2().floor().exp2() * HALF_STEP
+    within = (output.double() - exact).abs() <= step / 2 + 1e-6 * wide.abs().minimum(exact.abs() + 1)
+    assert (within | (output == exact) | (output.isnan() & exact.isnan()))[wide.isfinite() | wide.isnan()].all()
+
+
+@pytest.mark.parametrize(
+    "logits", [[0.0, -0.0, 1.0, -0.0, 0.0], [-1.0, -torch.inf, -3.0, -1.0, -2.0], [6e-8, -6e-8, 0.0, 60.0, -60.0]]
+)
+def test_equal_logits_are_taken_in_order(ops, logits):
+    row = torch.tensor(logits).half().repeat(1, 26)[:, :128].contiguous()
+    values, indices = torch.empty(1, 8).half(), torch.empty(1, 8).int()
+    ops.esimd_moe_topk(row, values, indices, 1)
+    order = torch.sort(row.double(), dim=-1, descending=True, stable=True).indices[:, :8]
+    assert torch.equal(indices.long(), order)
 
 
 @pytest.mark.parametrize("operator", ["esimd_gemv_int4", "esimd_gemm_int4_pgrp"])

@@ -82,6 +82,25 @@ void nd_launch(Queue queue, Range range, const Kernel& kernel, const Arguments&.
   launch(queue, range, kernel, {KernelArgument(arguments)...});
 }
 
+// Whether a work-item is to load kSideBySide halves at once: on a card, where these lengths, and all addresses among the
+// arguments, are whole multiples of them.
+inline bool side_by_side(Queue queue, std::initializer_list<int64_t> lengths,
+                         std::initializer_list<KernelArgument> arguments) {
+  bool whole = !queue.waits;
+  for (const int64_t length : lengths) whole = whole && length % kSideBySide == 0;
+  for (const KernelArgument& argument : arguments)
+    whole = whole && !(argument.is_pointer && *static_cast<const uintptr_t*>(argument.data) % (2 * kSideBySide));
+  return whole;
+}
+
+// Launches "name<half, elements that a work-item loads at once>" on rows of K elements, a work-group each.
+template <typename... Arguments>
+void launch_rows(Queue queue, int64_t rows, const char* name, int64_t K, const Arguments&... arguments) {
+  const int64_t each = side_by_side(queue, {K}, {KernelArgument(arguments)...}) ? kSideBySide : 1;
+  const std::string kinds = "<half, " + std::to_string(each) + ">";
+  nd_launch(queue, {rows, work_items(queue, K / each)}, kernel(name + kinds), arguments..., K);
+}
+
 struct DeviceFacts {
   std::string name;
   std::string driver_version;

@@ -19,6 +19,13 @@ inline float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
 inline float silu(float x) { return x / (1.0f + exponential(-x)); }
 
+template <size_t kEach>
+sycl::marray<float, kEach> silu(sycl::marray<float, kEach> x) {
+#pragma unroll
+  for (float& each : x) each = silu(each);
+  return x;
+}
+
 // tanh by one exponential, whose argument is kept where it is finite; outside, tanh is +-1 in any precision used here.
 inline float gelu_tanh(float x) {
   const float t = 0.7978845608f * (x + 0.044715f * x * x * x);

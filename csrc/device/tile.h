@@ -42,6 +42,7 @@ inline constexpr int kXmxTokens = 8;
 inline constexpr int kXmxRows = 16;
 inline constexpr int kXmxThreads = 8;
 
+inline constexpr int kSideBySide = 8;      // halves that a work-item of a card loads at once, where they lie so
 inline constexpr int kElementwise = 1024;  // elements of one work-group where each stands alone
 inline constexpr int kMostExperts = 512;   // that a token chooses from
 

@@ -1,6 +1,8 @@
 // Gated delta net operators: one token of each sequence, or several that may yet be rejected.
 #include <ATen/ceil_div.h>
 
+#include <string>
+
 #include "checks.h"
 #include "device/tile.h"
 #include "ops.h"
@@ -112,17 +114,23 @@ at::Tensor run(const Layer& layer, const Tokens& tokens) {
                z_out, H, HV, K, V, scale, interleaved] = layer;
   const int64_t rows = qkvz.size(0);
   const Queue in_order = queue(qkvz);
-  nd_launch(in_order, {tokens.sequences * HV * kGdnParts, kGroupSize}, kernel("gdn/gdn<half>"), qkvz.const_data_ptr(),
-            qkvz.stride(0), ba.const_data_ptr(), ba.stride(0), conv_state.const_data_ptr(), conv_state.stride(0),
-            conv_slots.second.const_data_ptr(), conv_state.size(0), conv_weight.const_data_ptr(),
+  const bool wide = side_by_side(in_order, {qkvz.stride(0), conv_state.stride(0), ssm_state.stride(0)},
+                                 {qkvz.const_data_ptr(), conv_state.const_data_ptr(), conv_weight.const_data_ptr(),
+                                  conv_bias.const_data_ptr(), ssm_state.const_data_ptr(), z_out.const_data_ptr(),
+                                  output.const_data_ptr()});
+  const char* const kinds = wide ? "<half, 8>" : "<half, 1>";
+  nd_launch(in_order, {tokens.sequences * HV * kGdnParts, kGroupSize}, kernel(std::string("gdn/gdn") + kinds),
+            qkvz.const_data_ptr(), qkvz.stride(0), ba.const_data_ptr(), ba.stride(0), conv_state.const_data_ptr(),
+            conv_state.stride(0), conv_slots.second.const_data_ptr(), conv_state.size(0), conv_weight.const_data_ptr(),
             conv_bias.const_data_ptr(), A_log.const_data_ptr(), dt_bias.const_data_ptr(), ssm_state.mutable_data_ptr(),
             ssm_state.stride(0), ssm_slots.second.const_data_ptr(), ssm_state.size(0), output.mutable_data_ptr(),
             z_out.mutable_data_ptr(), tokens.row_numbers(), tokens.accepted_counts(), rows, tokens.steps, H, HV,
             static_cast<int64_t>(interleaved), static_cast<float>(scale));
   const int64_t groups = at::ceil_div<int64_t>((2 * H + HV) * kHeadDim, kGroupSize);
-  nd_launch(in_order, {tokens.sequences * groups, kGroupSize}, kernel("gdn/gdn_history<half>"), qkvz.const_data_ptr(),
-            qkvz.stride(0), conv_state.mutable_data_ptr(), conv_state.stride(0), conv_slots.second.const_data_ptr(),
-            conv_state.size(0), tokens.row_numbers(), tokens.accepted_counts(), rows, tokens.steps, H, HV,
+  nd_launch(in_order, {tokens.sequences * groups, wide ? kGroupSize / kSideBySide : kGroupSize},
+            kernel(std::string("gdn/gdn_history") + kinds), qkvz.const_data_ptr(), qkvz.stride(0),
+            conv_state.mutable_data_ptr(), conv_state.stride(0), conv_slots.second.const_data_ptr(), conv_state.size(0),
+            tokens.row_numbers(), tokens.accepted_counts(), rows, tokens.steps, H, HV,
             static_cast<int64_t>(interleaved), groups);
   return output;
 }

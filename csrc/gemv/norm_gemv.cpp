@@ -27,9 +27,9 @@ struct Stored {
 at::Tensor resadd_norm(const at::Tensor& hidden_states, const at::Tensor& residual, const at::Tensor& norm_weight,
                        Stored stored, double eps, double scalar, int64_t K) {
   const at::Tensor y = activations(hidden_states, K);
-  nd_launch(queue(hidden_states), {1, kGroupSize}, kernel("gemv/resadd_norm<half>"), hidden_states.const_data_ptr(),
-            residual.const_data_ptr(), norm_weight.const_data_ptr(), stored.residual, stored.normed_out,
-            y.mutable_data_ptr(), static_cast<float>(eps), static_cast<float>(scalar), K);
+  launch_rows(queue(hidden_states), 1, "gemv/resadd_norm", K, hidden_states.const_data_ptr(), residual.const_data_ptr(),
+              norm_weight.const_data_ptr(), stored.residual, stored.normed_out, y.mutable_data_ptr(),
+              static_cast<float>(eps), static_cast<float>(scalar));
   return y;
 }
 
@@ -54,8 +54,8 @@ int64_t check_heads(const Checks& check, const at::Tensor& x, const at::Tensor& 
 at::Tensor gated_norm(const at::Tensor& x, const at::Tensor& z, const at::Tensor& norm_weight, double eps, int64_t HV,
                       int64_t V) {
   const at::Tensor y = activations(x, HV * V);
-  nd_launch(queue(x), {HV, kHeadDim}, kernel("gemv/gated_norm<half>"), x.const_data_ptr(), z.const_data_ptr(),
-            norm_weight.const_data_ptr(), y.mutable_data_ptr(), static_cast<float>(eps), V);
+  launch_rows(queue(x), HV, "gemv/gated_norm", V, x.const_data_ptr(), z.const_data_ptr(), norm_weight.const_data_ptr(),
+              y.mutable_data_ptr(), static_cast<float>(eps));
   return y;
 }
 
@@ -191,9 +191,8 @@ void norm_gemv_norm_fp16(at::Tensor residual, at::Tensor scale_with_root, at::Te
       {{"residual", residual}, {"scale_with_root", scale_with_root}, {"proj_w", proj_w}, {"pre_ff_w", pre_ff_w}});
 
   const at::Tensor y = activations(residual, K);
-  nd_launch(queue(residual), {1, kGroupSize}, kernel("gemv/two_norms<half>"), residual.const_data_ptr(),
-            scale_with_root.const_data_ptr(), pre_ff_w.const_data_ptr(), moe_input.mutable_data_ptr(),
-            y.mutable_data_ptr(), static_cast<float>(eps), K);
+  launch_rows(queue(residual), 1, "gemv/two_norms", K, residual.const_data_ptr(), scale_with_root.const_data_ptr(),
+              pre_ff_w.const_data_ptr(), moe_input.mutable_data_ptr(), y.mutable_data_ptr(), static_cast<float>(eps));
   gemv::run("float, HalfRow, Unscaled", y, {matrix}, K);
 }
 

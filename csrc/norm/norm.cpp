@@ -1,18 +1,11 @@
 // RMSNorm operators. Where the original library handles the first row only, or whole blocks of 64 or 512 columns, this
 // library handles every row of any width: rows are independent. Only the accumulating form is bound to one token.
 #include "checks.h"
-#include "device/tile.h"
 #include "ops.h"
 #include "runtime.h"
 
 namespace esimd_ops {
 namespace {
-
-// A work-group a row.
-Range groups_of(const at::Tensor& rows) {
-  const int64_t K = rows.size(-1);
-  return {rows.numel() / K, work_items(queue(rows), K)};
-}
 
 at::Tensor add_rms_norm(const char* op, const at::Tensor& hidden_states, const at::Tensor& residual,
                         const at::Tensor& weight, double eps, double scalar) {
@@ -24,9 +17,8 @@ at::Tensor add_rms_norm(const char* op, const at::Tensor& hidden_states, const a
   check("hidden_states", hidden_states).apart_from({{"residual", residual}, {"weight", weight}});
   check("residual", residual).apart_from({{"weight", weight}});
 
-  nd_launch(queue(hidden_states), groups_of(hidden_states), kernel("norm/add_rms_norm<half>"),
-            hidden_states.mutable_data_ptr(), residual.mutable_data_ptr(), weight.const_data_ptr(),
-            static_cast<float>(eps), static_cast<float>(scalar), K);
+  launch_rows(queue(hidden_states), hidden_states.numel() / K, "norm/add_rms_norm", K, hidden_states.mutable_data_ptr(),
+              residual.mutable_data_ptr(), weight.const_data_ptr(), static_cast<float>(eps), static_cast<float>(scalar));
   return hidden_states;
 }
 
@@ -40,9 +32,9 @@ void norm_add_norm(const Checks& check, const char* h2_name, const at::Tensor& h
   check("out", out).dtype(at::kHalf).shape(h1.sizes()).apart_from({{"h1", h1}, {"w1", w1}, {"w2", w2}});
   check("h1", h1).apart_from({{h2_name, h2_terms}, {"w1", w1}, {"w2", w2}});
 
-  nd_launch(queue(h1), groups_of(h1), kernel("norm/norm_add_norm<half>"),
-            h2_terms.const_data_ptr(), h1.mutable_data_ptr(), w1.const_data_ptr(), w2.const_data_ptr(),
-            out.mutable_data_ptr(), terms, static_cast<float>(eps1), static_cast<float>(eps2), K);
+  launch_rows(queue(h1), h1.numel() / K, "norm/norm_add_norm", K, h2_terms.const_data_ptr(), h1.mutable_data_ptr(),
+              w1.const_data_ptr(), w2.const_data_ptr(), out.mutable_data_ptr(), terms, static_cast<float>(eps1),
+              static_cast<float>(eps2));
 }
 
 }  // namespace
@@ -58,8 +50,8 @@ at::Tensor rms_norm(at::Tensor input, at::Tensor output, at::Tensor weight, doub
       .same_or_apart_from("input", input)
       .apart_from({{"weight", weight}});
 
-  nd_launch(queue(input), groups_of(input), kernel("norm/rms_norm<half>"),
-            input.const_data_ptr(), output.mutable_data_ptr(), weight.const_data_ptr(), static_cast<float>(eps), K);
+  launch_rows(queue(input), input.numel() / K, "norm/rms_norm", K, input.const_data_ptr(), output.mutable_data_ptr(),
+              weight.const_data_ptr(), static_cast<float>(eps));
   return output;
 }
 
@@ -89,8 +81,8 @@ at::Tensor rms_norm_gated(at::Tensor x, at::Tensor z, at::Tensor weight, at::Ten
       .same_or_apart_from("z", z)
       .apart_from({{"weight", weight}});
 
-  nd_launch(queue(x), groups_of(x), kernel("norm/rms_norm_gated<half>"), x.const_data_ptr(),
-            z.const_data_ptr(), weight.const_data_ptr(), output.mutable_data_ptr(), static_cast<float>(eps), K);
+  launch_rows(queue(x), x.numel() / K, "norm/rms_norm_gated", K, x.const_data_ptr(), z.const_data_ptr(),
+              weight.const_data_ptr(), output.mutable_data_ptr(), static_cast<float>(eps));
   return output;
 }
 

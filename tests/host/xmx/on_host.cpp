@@ -79,9 +79,10 @@ void normed(int64_t rows, int64_t width, float eps, Element element, Each each) 
 
 // The kernels of gemv.sycl that norm what a product reads.
 bool norm(const std::string& name, Range range, const KernelArgument* a) {
+  const std::string norm = name.substr(0, name.find("<half, "));
   const auto halves = [&](int i) { return read<const half*>(a[i]); };
   const auto written = [&](int i) { return const_cast<half*>(halves(i)); };
-  if (name == "gemv/resadd_norm<half>") {
+  if (norm == "gemv/resadd_norm") {
     float* y = read<float*>(a[5]);
     const float scalar = read<float>(a[7]);
     const int64_t K = read<int64_t>(a[8]);
@@ -92,13 +93,13 @@ bool norm(const std::string& name, Range range, const KernelArgument* a) {
       y[i] = x * float(halves(2)[k]);
       if (written(4)) written(4)[i] = half(y[i]);
     });
-  } else if (name == "gemv/gated_norm<half>") {
+  } else if (norm == "gemv/gated_norm") {
     normed(range.groups, read<int64_t>(a[5]), read<float>(a[4]), [&](int64_t i) { return float(halves(0)[i]); },
            [&](int64_t i, int64_t k, float x) {
              const float z = float(halves(1)[i]);
              read<float*>(a[3])[i] = x * float(halves(2)[k]) * (z / (1.0f + std::exp(-z)));
            });
-  } else if (name == "gemv/two_norms<half>") {
+  } else if (norm == "gemv/two_norms") {
     normed(1, read<int64_t>(a[6]), read<float>(a[5]), [&](int64_t i) { return float(halves(0)[i]); },
            [&](int64_t i, int64_t, float x) {
              written(3)[i] = half(x * float(halves(2)[i]));

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from .layout import SHT_DYNSYM, Bytes, Layout, broken, release
 
@@ -28,9 +29,8 @@ ROWS = 1 << 14  # of a table, read at once
 LONGEST = 1 << 16  # no name of a library or version is longer
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A dynamic symbol; `value` is 0 where the library needs it from another."""
+class Symbol(NamedTuple):
+    """A dynamic symbol that others can see."""
 
     name: str
     value: int
@@ -90,22 +90,30 @@ def read(data: Bytes, layout: Layout, where: str) -> Dynamic:
     )
 
 
-def symbols(
-    data: Bytes, layout: Layout, dynamic: Dynamic, where: str, begins: tuple[bytes, ...] = (b"",)
-) -> Iterator[Symbol]:
-    """The dynamic symbols that others can see or must bring, in the order of the table, whose names begin so."""
+def exported(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> tuple[bytes, list[tuple[int, int, int]]]:
+    """The table of names, and of the dynamic symbols that others can see, in the order of their table, where the name
+    begins in that, the address and the size."""
     if SYMTAB not in dynamic.tags:
-        return
+        return b"", []
     start = layout.offset(dynamic.tags[SYMTAB], SYMBOL.size)
     count = _count(data, layout, dynamic, where)
     if start is None or count is None or start + count * SYMBOL.size > len(data):
         raise broken("a table of dynamic symbols inside the file", f"{count} entries at byte {start}", where)
+    rows = [
+        (at, value, size)
+        for at, info, _, section, value, size in _rows(data, SYMBOL, start, start + count * SYMBOL.size)
+        if value and section != UNDEFINED and info >> 4 != LOCAL
+    ]
     names = data[slice(*dynamic.names)]  # in memory they are read much faster
-    for at, info, _, section, value, size in _rows(data, SYMBOL, start, start + count * SYMBOL.size):
-        if names.startswith(begins, at):
-            name = names[at : max(at, names.find(b"\0", at))].decode("ascii", "backslashreplace")
-            yield Symbol(name, 0 if section == UNDEFINED or info >> 4 == LOCAL else value, size)
     release(data, *dynamic.names)
+    return names, rows
+
+
+def symbols(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> Iterator[Symbol]:
+    """The dynamic symbols that others can see, in the order of the table."""
+    names, rows = exported(data, layout, dynamic, where)
+    for at, value, size in rows:
+        yield Symbol(names[at : max(at, names.find(b"\0", at))].decode("ascii", "backslashreplace"), value, size)
 
 
 def relocations(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> Iterator[tuple[int, ...]]:

@@ -199,16 +199,17 @@ def _inside(data: Bytes, offset: int, size: int, what: str, where: str) -> None:
 
 
 def release(data: Bytes, start: int, end: int) -> None:
-    """Gives the memory of pages read so far back; the file stays mapped."""
-    first, last = start - start % mmap.PAGESIZE, min(end, len(data))
+    """Gives the memory of pages read so far back; the file stays mapped. Those before may have come along."""
+    first, last = max(start - WINDOW, 0) & -mmap.PAGESIZE, min(end, len(data))
     if isinstance(data, mmap.mmap) and first < last and hasattr(data, "madvise"):  # not everywhere
         data.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
-def holds(data: Bytes, word: bytes) -> bool:
-    """Whether some bytes stand anywhere in a file, of which no more than a part is in memory."""
-    for first in range(0, len(data), WINDOW):
-        if data.find(word, first, first + WINDOW + len(word)) >= 0:
-            return True
+def find(data: Bytes, word: bytes, start: int, end: int) -> int:
+    """Where some bytes stand first in a range of which no more than a part is in memory; -1 where they do not."""
+    for first in range(start, end, WINDOW):
+        at = data.find(word, first, min(first + WINDOW + len(word), end))
+        if at >= 0:
+            return at
         release(data, first, first + WINDOW)
-    return False
+    return -1

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 from schema_patch.model import ToolError
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
+from schema_patch.text.collector import without_collector
 
-from . import devices, dynamic, names
+from . import devices, dynamic
+from . import names as titles
 from .devices import DeviceCode
 from .dynamic import Dynamic, Symbol
 from .layout import MAGIC, X86_64, Bytes, ForeignElf, Layout, prove_whole
@@ -100,7 +102,7 @@ class ElfFacts:
     differences: tuple[str, ...] = ()
     read_once: bool = False
     relies: frozenset[str] = frozenset()
-    exports: frozenset[str] = frozenset()
+    exports: tuple[bytes, ...] = ()
 
     @property
     def registers(self) -> bool:
@@ -108,6 +110,7 @@ class ElfFacts:
         return bool(self.schemas or self.named or self.unread)
 
 
+@without_collector()
 def read(
     path: str | os.PathLike[str],
     name: str | None = None,
@@ -150,13 +153,13 @@ def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: boo
     where = facts.path
     if not layout.sections and data.find(PACKED, 0, 4096) >= 0:
         raise ToolError("expected a library, found one packed by UPX: its code cannot be read; unpack it", where)
-    symbols = [symbol for symbol in dynamic.symbols(data, layout, dyn, where) if symbol.value]
+    names, rows = dynamic.exported(data, layout, dyn, where)
     return replace(
         _registered(data, layout, dyn, facts, follow),
         device=devices.read(data, layout, dyn, where, hashes=deep),
         abi=tuple(_abi(data, dyn)),
-        symbols=tuple(symbols) if deep else (),
-        exports=frozenset(symbol.name for symbol in symbols),
+        symbols=tuple(dynamic.symbols(data, layout, dyn, where)) if deep else (),
+        exports=tuple([names[at : names.find(b"\0", at)] for at, _, _ in rows]),
     )
 
 
@@ -169,7 +172,7 @@ def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, foll
     from .evidence import registrations
 
     rows = (follow or registrations.read)(data, layout, dyn, facts.path)
-    functions = names.of(data, layout, {row.entry for row in rows})
+    functions = titles.of(data, layout, {row.entry for row in rows})
     relies = frozenset(name for row in rows for name in row.relies)
     schemas: dict[FoundSchema, None] = {}
     named: dict[Named, None] = {}
@@ -190,7 +193,7 @@ def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, foll
 def titled(row: ReadRegistration, functions: Mapping[int, str]) -> tuple[str, str]:
     """What the function of a registration is called, and the namespace; `functions`: their names, by address."""
     function = functions.get(row.entry, "")
-    return names.title(function) or f"the function at {row.entry:#x}", row.space or names.space(function)
+    return titles.title(function) or f"the function at {row.entry:#x}", row.space or titles.space(function)
 
 
 def _text(row: ReadRegistration, space: str) -> FoundSchema | Named | None:

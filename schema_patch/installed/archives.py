@@ -20,7 +20,7 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from tarfile import EOFHeaderError as EndOfArchive  # type: ignore[attr-defined]
 from tarfile import TarFile
@@ -31,47 +31,25 @@ from schema_patch.model import ToolError
 from schema_patch.text import files
 
 from . import packages
-from .kind import MAGIC, MAYBE_SHARED, SHARED
+from .kind import GZIP, MAGIC, MAYBE_SHARED, SHARED, ZSTD, is_archive
 from .layers import Layer, mentions
-from .packages import TEXT, Contents, Library, Owner
+from .packages import TEXT, Contents, Library, Owner, Read
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
-COMPRESSED = (GZIP, b"BZh", b"\xfd7zXZ\x00", ZSTD)
 BLOB = re.compile(r"blobs/(?P<algorithm>\w+)/(?P<digest>[0-9a-f]+)|[^/]+/layer\.tar|[0-9a-f]{64}\.tar")
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 SITE = ("site-packages/", "dist-packages/")
 LARGEST_TEXT = 8 << 20  # of a script, a source, or a manifest
 BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
 
-Read = Callable[[str, str], ElfFacts]
 
-
-@dataclass(slots=True)
-class Archive(Contents):
-    """What an archive holds. `facts`: of each library, by path; `sources`: the C++ and Python files of an sdist.
-
-    `complete`: it is an image, so that nothing is there but what is in it. What an sdist has is what `check` would read
-    of its tree, by the same rules.
-    """
-
-    facts: dict[str, ElfFacts] = field(default_factory=dict)
-    sources: dict[str, bytes] = field(default_factory=dict)
-    complete: bool = False
-
-
-def is_archive(start: bytes) -> bool:
-    """Whether a file that begins so may be a tar archive; 512 bytes tell."""
-    return start.startswith(COMPRESSED) or start[257:262] == b"ustar"
-
-
-def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], None] | None = None) -> Archive:
+def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], None] | None = None) -> Contents:
     """The libraries in a tar archive that is called `name`. Raises ToolError where it is broken."""
     top = _tar(stream, name, read, progress or (lambda _: None), nested=True)
     images = list(_images(top, name))
-    found = Archive()
+    found = Contents()
     for label, layers in images or [(name, [top])]:
         whole = Layer()
         for layer in layers:
@@ -82,7 +60,7 @@ def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], Non
     return found
 
 
-def _file(whole: Layer, label: str, found: Archive) -> None:
+def _file(whole: Layer, label: str, found: Contents) -> None:
     owners: dict[str, tuple[Owner, str]] = {}
     is_sdist = any(path.count("/") == 1 and path.endswith("/PKG-INFO") for path in whole.paths)
     for path, data in whole.texts.items():
@@ -116,7 +94,7 @@ def _file(whole: Layer, label: str, found: Archive) -> None:
     found.skipped += [(f"{label}/{path}", "a wheel inside an archive: not looked into") for path in sorted(wheels)]
 
 
-def _linked(whole: Layer, label: str, found: Archive) -> None:
+def _linked(whole: Layer, label: str, found: Contents) -> None:
     """Makes libraries of the files that symbolic links call so."""
     for path in sorted(filter(MAYBE_SHARED.search, whole.links)):
         target = whole.behind(path)

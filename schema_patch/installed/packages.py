@@ -22,12 +22,14 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from schema_patch.elf.reader import ElfFacts
 from schema_patch.model import ToolError
 from schema_patch.text import files
 
 from . import pth, records
 from .kind import MAGIC, MAYBE_SHARED, SHARED, ZIP, magic
 
+Read = Callable[[str, str], ElfFacts]
 TEXT = re.compile(rb"[\t\n\r -~]{4,}")
 DIST_INFO = re.compile(r"(?P<name>[^/]+?)-(?P<version>[^-/]+)\.dist-info")
 LARGEST = 4 << 30  # of a library; the largest published has under one GiB
@@ -76,6 +78,9 @@ class Contents:
     `unfollowed`: where Python would look and this did not. `names`: of all files that a loader may find there, also
     links to them. `scripts`: the Python files, read when called. `installed`: torch is installed here, so that the
     runtime that it is built for must be here too. `resigned`: lists of files that are not what was signed.
+
+    Of an archive, which is read in one go, `facts` of each library by path, and `sources`, the C++ and Python files of
+    an sdist that `check` would read of its tree; `complete`: it is an image, and nothing is there but what is in it.
     """
 
     libraries: list[Library] = field(default_factory=list)
@@ -86,6 +91,9 @@ class Contents:
     scripts: dict[str, Callable[[], bytes]] = field(default_factory=dict)
     installed: bool = False
     resigned: list[str] = field(default_factory=list)
+    facts: dict[str, ElfFacts] = field(default_factory=dict)
+    sources: dict[str, bytes] = field(default_factory=dict)
+    complete: bool = False
 
 
 def find(path: str) -> Contents:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import csv
-import hashlib
 import io
 import json
 import os
@@ -15,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import IO
 
 from schema_patch.model import Edit, Span, ToolError
 from schema_patch.text import edits, files
@@ -35,7 +35,17 @@ class Row:
 
 def digest(data: bytes) -> str:
     """The hash of a file as RECORD states it."""
-    return _stated(hashlib.sha256(data).digest())
+    return of_stream(io.BytesIO(data))
+
+
+def of_stream(file: IO[bytes]) -> str:
+    """The same of what is read from a stream."""
+    import hashlib
+
+    found = hashlib.sha256()
+    while piece := file.read(1 << 20):
+        found.update(piece)
+    return _stated(found.digest())
 
 
 def _stated(found: bytes) -> str:

@@ -210,7 +210,7 @@ def _devices(library: ElfFacts, wanted: Sequence[tuple[str, dict[str, str]]]) ->
 
 
 def _device_rows(libraries: Sequence[ElfFacts], wanted: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Checked]:
-    for library in libraries:
+    for library in libraries if wanted else ():
         kernels = library.device.kernels()
         for _, ips in wanted if kernels else ():
             for ip, name in ips.items():

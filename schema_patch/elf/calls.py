@@ -54,10 +54,11 @@ def pieces(data: Bytes, part: Part, spans: Collection[tuple[int, int]]) -> Itera
 
 def _ending(data: Bytes, part: Part, before: bytes, places: Collection[int]) -> Iterator[tuple[int, int]]:
     """Where a byte and the distance to one of some places end, and the place."""
-    ordered = sorted(places)
-    starts = [b for a, b in zip([-1 << 16, *ordered], ordered, strict=False) if b - a >= 1 << 16]
-    ends = [a for a, b in zip(ordered, [*ordered[1:], 1 << 64], strict=True) if b - a >= 1 << 16]
-    for code, base, halves in pieces(data, part, [*zip(starts, ends, strict=True)]):
+    spans: list[tuple[int, int]] = []
+    for place in sorted(places):
+        near = bool(spans) and place - spans[-1][1] < 1 << 16
+        spans[-1:] = [(spans[-1][0], place)] if near else [*spans[-1:], (place, place)]
+    for code, base, halves in pieces(data, part, spans):
         behind = base + 4
         found = re.finditer(before + b"(?=.." + halves + b")", code, re.DOTALL)  # given bytes are found fast
         good = [at for at in [match.end() for match in found] if behind + at + _distance(code, at)[0] in places]

@@ -50,11 +50,11 @@ def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], Non
     top = _tar(stream, name, read, progress or (lambda _: None), nested=True)
     images = list(_images(top, name))
     found = Contents()
-    for label, layers in images or [(name, [top])]:
+    for number, layers in enumerate(images or [[top]], 1):
         whole = Layer()
         for layer in layers:
             whole.cover(layer)
-        _file(whole, label, found)
+        _file(whole, f"{name}[{number}]" if len(images) > 1 else name, found)
     found.installed |= bool(images)
     found.complete = bool(images)
     return found
@@ -80,15 +80,17 @@ def _file(whole: Layer, label: str, found: Contents) -> None:
         ]
     _linked(whole, label, found)
     owners = {whole.behind(path): owned for path, owned in owners.items()} | owners
-    for path, facts in sorted(whole.libraries.items()):
+    hidden = {path: one for path, one in whole.others.items() if isinstance(one, ElfFacts) and one.registers}
+    for path, facts in sorted((hidden | whole.libraries).items()):
+        name = f"{label}/{path}"
         if isinstance(facts, ForeignElf):
-            found.skipped.append((f"{label}/{path}", facts.message))
+            found.skipped.append((name, facts.message))
         elif isinstance(facts, ToolError):
             found.errors.append(facts)
         else:
             owner, digest = owners.get(path, (None, ""))
-            found.libraries.append(Library(facts.path, owner, key=path, digest=digest))
-            found.facts[facts.path] = facts
+            found.libraries.append(Library(name, owner, key=path, digest=digest))
+            found.facts[name] = replace(facts, path=name)
     found.names |= {posixpath.basename(path) for path in whole.paths if MAYBE_SHARED.search(path)}
     wheels = [path for path in whole.paths if path.endswith(".whl")]
     found.skipped += [(f"{label}/{path}", "a wheel inside an archive: not looked into") for path in sorted(wheels)]
@@ -100,7 +102,7 @@ def _linked(whole: Layer, label: str, found: Contents) -> None:
         target = whole.behind(path)
         facts = whole.others.get(target)
         if facts:
-            whole.libraries[path] = replace(facts, path=f"{label}/{path}") if isinstance(facts, ElfFacts) else facts
+            whole.libraries[path] = facts
         elif target not in whole.paths and any(site in path for site in SITE):
             found.unfollowed.append((f"{label}/{path}", f"a link to {target}, which is not there"))
 
@@ -142,7 +144,8 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
                         layer.link(path, linked, f"{where}/{path}")
                     if not layer.installed and folder.endswith(".dist-info"):
                         layer.be_installed()
-                    file = tar.extractfile(member) if member.isreg() else None
+                    known = member.type in tarfile.SUPPORTED_TYPES  # any other is taken out as a file
+                    file = tar.extractfile(member) if member.isreg() or not known else None
                     if file:
                         with file:
                             _member(file, path, member.size, where, layer, read, progress, nested)
@@ -266,21 +269,24 @@ def _zstd_errors() -> tuple[type[Exception], ...]:
     return (module.ZstdError,) if module else ()
 
 
-def _images(top: Layer, where: str) -> Iterator[tuple[str, list[Layer]]]:
-    """The images that the manifests in an archive describe: what each is called, and its layers from the bottom up."""
+def _images(top: Layer, where: str) -> Iterator[list[Layer]]:
+    """The images that the manifests in an archive describe: the layers of each from the bottom up."""
     try:
         if "manifest.json" in top.texts:  # docker save; one that is also OCI says the same twice
             for entry in json.loads(top.texts["manifest.json"]):
-                yield from _image(top, where, entry["Layers"])
+                yield [_layer(top, where, name) for name in entry["Layers"]]
         elif "index.json" in top.texts:
             pending = list(json.loads(top.texts["index.json"])["manifests"])
             while pending:
                 descriptor = pending.pop(0)
                 document = json.loads(top.texts[_path(descriptor)])
                 pending += document.get("manifests", ())
-                layers = [row for row in document.get("layers", ()) if "tar" in row.get("mediaType", "")]
-                if layers:
-                    yield from _image(top, where, [_path(row) for row in layers])
+                rows = [(row.get("mediaType", ""), _path(row)) for row in document.get("layers", ())]
+                odd = [kind for kind, _ in rows if "tar" not in kind]
+                if odd and not all(kind.endswith("json") for kind, _ in rows):  # as what vouches for an image is
+                    raise ToolError(f"expected layers that are tar archives, found {odd[0] or 'one of no type'}", where)
+                if rows and not odd:
+                    yield [_layer(top, where, name) for _, name in rows]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"expected the manifest of an image, found {type(error).__name__}: {error}", where) from error
 
@@ -289,13 +295,10 @@ def _path(descriptor: dict[str, str]) -> str:
     return "blobs/" + descriptor["digest"].replace(":", "/")
 
 
-def _image(top: Layer, where: str, names: list[str]) -> Iterator[tuple[str, list[Layer]]]:
-    layers = []
-    for name in names:
-        layer = top.blobs.get(os.path.normpath(name))
-        if layer is None:
-            raise ToolError(f"expected the layer {name} that the image's manifest names, found none", where)
-        if isinstance(layer, ToolError):
-            raise layer
-        layers.append(layer)
-    yield where, layers
+def _layer(top: Layer, where: str, name: str) -> Layer:
+    layer = top.blobs.get(os.path.normpath(name))
+    if layer is None:
+        raise ToolError(f"expected the layer {name} that the image's manifest names, found none", where)
+    if isinstance(layer, ToolError):
+        raise layer
+    return layer

@@ -15,6 +15,8 @@ COMPRESSED = (GZIP, b"BZh", b"\xfd7zXZ\x00", ZSTD)
 SHARED = re.compile(r"\.so(\.[0-9]+)*$")  # foo.cpython-311-x86_64-linux-gnu.so, libx.so.8
 # x.so.old is one if its content says so; debug files hold no strings, and what a killed process left is no library
 MAYBE_SHARED = re.compile(r"(?s)^(?!(.*/)?\..*\.tmp$).*\.so(?!.*\.debug$)")
+# What is never looked into for a library; anything else may be one, that a program loads by its path.
+SOURCES = (".py", ".pyc", ".pyi", ".h", ".hpp", ".cuh", ".txt", ".json", ".md", ".html", ".js", ".css", ".yaml")
 SITES = frozenset({"site-packages", "dist-packages"})
 
 

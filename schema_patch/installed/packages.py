@@ -27,7 +27,7 @@ from schema_patch.model import ToolError
 from schema_patch.text import files
 
 from . import pth, records
-from .kind import MAGIC, MAYBE_SHARED, SHARED, ZIP, magic
+from .kind import MAGIC, MAYBE_SHARED, SHARED, SOURCES, ZIP, magic
 
 Read = Callable[[str, str], ElfFacts]
 TEXT = re.compile(rb"[\t\n\r -~]{4,}")
@@ -58,6 +58,7 @@ class Library:
 
     `key`: its path inside what was asked for, the same in two builds. `digest`: what its RECORD says of its content.
     `file`: where it really is, if not at `path`. `root`: of the folders that Python looks into, which one this is in.
+    `hidden`: its name does not say what it is, so that it counts if it registers operators.
     """
 
     path: str
@@ -69,6 +70,7 @@ class Library:
     digest: str = ""
     file: str = ""
     root: int = 0
+    hidden: bool = False
 
 
 @dataclass(slots=True)
@@ -150,8 +152,7 @@ def _walk(root: str) -> Contents:
                 if name.endswith(".dist-info"):
                     owners.update(_record(folder, name, found))
                     found.installed |= is_torch(name)
-            wanted = (name for name in names if MAYBE_SHARED.search(name) or name.endswith((".whl", ".egg")))
-            candidates |= {os.path.join(folder, name): start for name in wanted}
+            candidates |= {os.path.join(folder, name): start for name in names if not name.endswith(SOURCES)}
             for name in names:
                 if name.endswith(".py"):
                     path = os.path.join(folder, name)
@@ -161,7 +162,8 @@ def _walk(root: str) -> Contents:
                     pending += [path for path in more if os.path.isdir(path)]
                     candidates |= {path: os.path.dirname(path) for path in more if os.path.isfile(path)}
                     found.unfollowed += [(os.path.join(folder, name), why) for why in unread]
-    found.names = {os.path.basename(path) for path in (*candidates, *owners) if os.path.exists(path)}
+    called = (path for path in (*candidates, *owners) if MAYBE_SHARED.search(path) and os.path.exists(path))
+    found.names = {os.path.basename(path) for path in called}
     owners = {os.path.realpath(path): owned for path, owned in owners.items()} | owners
     roots = list(dict.fromkeys((*pending, *candidates.values())))
     seen: set[str] = set()
@@ -201,14 +203,22 @@ def _folders(start: str, walked: set[str], found: Contents) -> Iterator[tuple[st
 
 def _take(path: str, owner: Owner | None, digest: str, root: str, found: Contents) -> None:
     """Files a candidate of a walk by its first bytes."""
-    start = magic(path)
+    named = bool(MAYBE_SHARED.search(path))
+    try:
+        start = magic(path)
+    except OSError:
+        if named:
+            raise
+        return
     if path.endswith(".whl") or (path.endswith(".egg") and start == ZIP):
         wheel = _wheel(path, named=False)
         found.libraries += wheel.libraries
         found.scripts |= wheel.scripts
+        found.skipped += wheel.skipped
     elif start == MAGIC:
-        found.libraries.append(Library(path, owner, key=os.path.relpath(path, root), digest=digest))
-    elif path.endswith(".egg") or not SHARED.search(os.path.basename(path)):
+        key = os.path.relpath(path, root)
+        found.libraries.append(Library(path, owner, key=key, digest=digest, hidden=not named))
+    elif not SHARED.search(os.path.basename(path)):
         pass
     elif _is_text(path):
         found.skipped.append((path, "a text file (a linker script?)"))
@@ -277,13 +287,16 @@ def _wheel(path: str, *, named: bool) -> Contents:
                 record = io.StringIO(archive.text(name).decode("utf-8", "surrogateescape"))
                 owners.update(owned("", name.split("/")[0], record))
         owner = next((_owner(name.split("/")[0]) for name in names if name.endswith(".dist-info/RECORD")), None)
-        for name in filter(MAYBE_SHARED.search, names):
+        for name in (name for name in names if not name.endswith((*SOURCES, "/"))):
             with archive.open(name) as member:
                 start = member.read(4)
+            where, hidden = f"{path}/{name}", not MAYBE_SHARED.search(name)
             if start == MAGIC or SHARED.search(name):  # elf.read says what is wrong with one that is not ELF
                 digest = owners.get(name, (None, ""))[1]
-                found.libraries.append(Library(f"{path}/{name}", owner, named, path, name, name, digest))
-                found.names.add(os.path.basename(name))
+                found.libraries.append(Library(where, owner, named, path, name, name, digest, hidden=hidden))
+                found.names |= set() if hidden else {os.path.basename(name)}
+            elif start == ZIP and name.endswith((".whl", ".egg")):
+                found.skipped.append((where, "a wheel inside an archive: not looked into"))
         for name in names:
             if name.endswith(".py"):
                 found.scripts[f"{path}/{name}"] = partial(archive.text, name)

@@ -20,7 +20,8 @@ from schema_patch.model import Finding, Location, Severity, ToolError
 CALL = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<op>\w+)")
 # Of torch, of compilers and systems: what these have in common with a library of operators is meant to be theirs.
 RUNTIME = re.compile(
-    r"(lib(torch(_(cpu|cuda|xpu|hip|python|global_deps))?|c10(_(cuda|xpu|hip))?|stdc\+\+|gcc_s|sycl|shm|c|m|dl|rt|pthread)|ld-linux)\b"
+    r"(lib(torch(_(cpu|cuda|xpu|hip|python|global_deps))?|c10(_(cuda|xpu|hip))?|stdc\+\+|gcc_s|sycl|shm|c|m|dl|rt|pthread)"
+    r"|ld-linux[-\w]*)\.so\b"
 )
 DEFINED = re.compile(r"""(?:["'](?:\w+::)|define\(\s*f?["']|op_name\s*=\s*["'])(?P<op>\w+)""")
 
@@ -141,19 +142,29 @@ def replaced(libraries: Sequence[ElfFacts]) -> Iterator[ToolError]:
 
 
 def unread(libraries: Sequence[ElfFacts], read: Callable[[str], ElfFacts]) -> Iterator[ToolError]:
-    """Libraries that others need and bring with them, which register operators too and were not read."""
+    """Libraries that others need, or those in turn, and bring with them, which register operators too and were not
+    read."""
     known = {os.path.realpath(facts.path) for facts in libraries}
     for facts in libraries:
-        for folder in filter(None, facts.runpath.split(":")) if facts.registers else ():
-            where = re.sub(r"\$(ORIGIN\b|\{ORIGIN\})", lambda _: os.path.dirname(os.path.abspath(facts.path)), folder)  # noqa: B023
-            for name in facts.needed:
-                path = os.path.realpath(os.path.join(where, name))
-                if path in known or RUNTIME.match(name) or not os.path.isfile(path):
+        pending = [facts] if facts.registers else []
+        for one in pending:  # which grows
+            for path in _brought(one):
+                if path in known:
                     continue
                 known.add(path)
                 try:
-                    registers = read(path).registers
+                    pending.append(read(path))
+                    registers = pending[-1].registers
                 except ToolError:
                     registers = True
                 if registers:
                     yield ToolError(f"it needs {path}, which registers operators too: name it as well", facts.path)
+
+
+def _brought(facts: ElfFacts) -> Iterator[str]:
+    """The files that a library finds by its run path, but for those of torch and of systems."""
+    home = os.path.dirname(os.path.abspath(facts.path))
+    for folder in filter(None, facts.runpath.split(":")):
+        where = re.sub(r"\$(ORIGIN\b|\{ORIGIN\})", lambda _: home, folder)
+        paths = (os.path.realpath(os.path.join(where, name)) for name in facts.needed if not RUNTIME.match(name))
+        yield from filter(os.path.isfile, paths)

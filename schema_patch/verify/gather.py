@@ -174,14 +174,16 @@ def _read(found: Contents, gathered: Gathered, work: _Work) -> None:
                         facts = reader.read(file, library.path, linked=True)
                     else:
                         facts = work.read(file, library.path)
+                        if library.hidden and not facts.registers:
+                            continue
                         gathered.findings += _changed(library, facts, file)
         except reader.ForeignElf as error:  # packages bring helpers for other machines; torch cannot load those
-            if library.named:
+            if library.named and not library.hidden:
                 gathered.errors.append(error)
-            elif not why_not:
+            elif not why_not and not library.hidden:
                 gathered.skip(library.path, error.message)
         except ToolError as error:
-            if not why_not:
+            if not why_not and not library.hidden:
                 gathered.errors.append(error)
         else:
             if owner and why_not:

@@ -24,6 +24,7 @@ NULL, NEEDED, PLTRELSZ, HASH, STRTAB, SYMTAB, RELA, RELASZ, STRSZ = 0, 1, 2, 4, 
 SONAME, RPATH, JMPREL, RUNPATH = 14, 15, 23, 29
 GNU_HASH_TAG, VERNEED_TAG, VERNEEDNUM = 0x6FFFFEF5, 0x6FFFFFFE, 0x6FFFFFFF
 RELATIVE, GLOB_DAT, JUMP_SLOT = 8, 6, 7  # of x86-64; a slot holds the address of a function
+FLAGS_1, PIE = 0x6FFFFFFB, 0x08000000
 LOCAL, UNDEFINED = 0, 0
 ROWS = 1 << 14  # of a table, read at once
 LONGEST = 1 << 16  # no name of a library or version is longer
@@ -51,6 +52,11 @@ class Dynamic:
     numbered: dict[int, str] = field(default_factory=dict)
     tags: dict[int, int] = field(default_factory=dict)
     names: tuple[int, int] = (0, 0)  # where the table of names is in the file
+
+    @property
+    def program(self) -> bool:
+        """Whether it is a program, which the loader refuses as a library (glibc since 2.30)."""
+        return bool(self.tags.get(FLAGS_1, 0) & PIE)
 
     def mentions(self, data: Bytes, name: bytes) -> bool:
         """Whether a dynamic symbol's name has these bytes in it."""

@@ -165,7 +165,7 @@ def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: boo
 
 def _registered(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, follow: Follow | None) -> ElfFacts:
     """The facts with what the library registers. Loads the decoder only for a library that registers at all."""
-    if not any(dyn.mentions(data, name) for name in REGISTERS):
+    if dyn.program or not any(dyn.mentions(data, name) for name in REGISTERS):
         return facts
     if layout.machine != X86_64:
         return replace(facts, unread=(Unread("its code", why=f"code of {layout.machine} is not followed"),))

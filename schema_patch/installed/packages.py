@@ -261,10 +261,10 @@ def _record(site: str, dist_info: str, found: Contents) -> Iterator[tuple[str, t
 
 
 def owned(site: str, dist_info: str, record: Iterable[str]) -> Iterator[tuple[str, tuple[Owner, str]]]:
-    """The libraries that a RECORD names: path, owner, and the SHA-256 that it states."""
+    """What a RECORD names that may be a library: path, owner, and the SHA-256 that it states."""
     owner = _owner(dist_info)
     for row in csv.reader(record) if owner else ():
-        if owner and row and MAYBE_SHARED.search(row[0]):
+        if owner and row and not row[0].endswith(SOURCES):
             digest = row[1] if len(row) > 1 and row[1].startswith("sha256=") else ""
             yield os.path.normpath(os.path.join(site, row[0])), (owner, digest)
 

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from ctypes import pythonapi
 
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.elf.sycl import sycl_major
@@ -23,6 +24,7 @@ RUNTIME = re.compile(
     r"(lib(torch(_(cpu|cuda|xpu|hip|python|global_deps))?|c10(_(cuda|xpu|hip))?|stdc\+\+|gcc_s|sycl|shm|c|m|dl|rt|pthread)"
     r"|ld-linux[-\w]*)\.so\b"
 )
+TORCHS = ("_Z", "aoti_torch_", "torch_library_")
 DEFINED = re.compile(r"""(?:["'](?:\w+::)|define\(\s*f?["']|op_name\s*=\s*["'])(?P<op>\w+)""")
 
 
@@ -126,9 +128,15 @@ def _wrappers(libraries: Sequence[Placed], scripts: Mapping[str, Callable[[], by
 def replaced(libraries: Sequence[ElfFacts]) -> Iterator[ToolError]:
     """Libraries whose registrations go through names that another one has too: who is loaded first is asked for them.
 
-    Of libraries with one file name Python loads one.
+    Of libraries with one file name Python loads one. Names of C that this process has without them, any has.
     """
     for facts in libraries:
+        taken = min(
+            (name for name in facts.relies if not name.startswith(TORCHS) and hasattr(pythonapi, name)), default=""
+        )
+        if taken:
+            why = f"a process has {taken} before it loads the library, and asks that one"
+            yield ToolError(f"could not verify its operators: {why}; ask torch: verify-schemas --load", facts.path)
         lengths = {*map(len, facts.relies)}  # names are long and many: few of them are looked up
         for other in libraries if facts.relies else ():
             title = os.path.basename(other.path)

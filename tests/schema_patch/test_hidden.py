@@ -285,3 +285,36 @@ def test_what_a_library_brings_is_read_or_named(tmp_path: Path, name: str, throu
     library = build(tmp_path, [VOID], name="_C.so", flags=[*flags, f"-l:{last}"])
     (error,) = survey.survey([str(library)]).errors
     assert name in error.message
+
+
+TAKES = """
+#include <stddef.h>
+#include <stdint.h>
+int aoti_torch_library_init_def(const char *, const char *, uint32_t, void **);
+int aoti_torch_library_def(void *, const char *);
+%s
+__attribute__((constructor)) static void registers(void) {
+  void *library;
+  char text[300];
+  aoti_torch_library_init_def("custom_esimd_kernels_vllm", "x.cpp", 1, &library);
+  %s
+}
+"""
+# What a library has of its own, by a name that a process has before, and what it registers with it.
+TAKEN = {
+    "getpid": ("int getpid(void) { return 0; }", "aoti_torch_library_def(library, getpid() ? WRONG : RIGHT);"),
+    "strcpy": (
+        "char *strcpy(char *to, const char *from) { size_t n = 0; do to[n] = RIGHT[n]; while (RIGHT[n++]); return to; }",
+        "strcpy(text, WRONG); aoti_torch_library_def(library, text);",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_function_that_every_process_has_is_not_the_librarys_own(tmp_path: Path, name: str) -> None:
+    more = f"#define RIGHT {json.dumps(VOID)}\n#define WRONG {json.dumps(WRONG)}\n{TAKES % TAKEN[name]}"
+    flags = ("-fno-builtin", "-O2", "-w")
+    (error,) = survey.survey([str(build(tmp_path, more=more, flags=flags))]).errors
+    assert f"a process has {name} before" in error.message
+    bound = build(tmp_path, more=more, flags=(*flags, "-Wl,-Bsymbolic"), name="bound.so")  # to its own, for all time
+    assert passed(survey.survey([str(bound)]))

@@ -19,7 +19,7 @@ from typing import IO
 from schema_patch.model import Edit, Span, ToolError
 from schema_patch.text import edits, files
 
-from .kind import MAYBE_SHARED
+from .kind import SOURCES
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")  # beside it
 
@@ -78,7 +78,7 @@ def _rows(record: Path, status: os.stat_result) -> Iterator[Row]:
     done = 0
     try:
         data = record.read_bytes()
-        lines = data.splitlines(keepends=True) if b".so" in data else []
+        lines = data.splitlines(keepends=True)
         ends = list(accumulate(map(len, lines), initial=0))
         reader = csv.reader(line.decode("utf-8", "surrogateescape") for line in lines)
         for fields in reader:  # of several lines, where a name has such
@@ -96,7 +96,7 @@ def _rows(record: Path, status: os.stat_result) -> Iterator[Row]:
 def _is(site: Path, name: str, status: os.stat_result) -> bool:
     """Whether a name in a RECORD is one of the library with this status."""
     try:
-        return bool(MAYBE_SHARED.search(name)) and os.path.samestat(os.stat(os.path.join(site, name)), status)
+        return not name.endswith(SOURCES) and os.path.samestat(os.stat(os.path.join(site, name)), status)
     except (OSError, ValueError):
         return False
 

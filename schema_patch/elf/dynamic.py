@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from .layout import SHT_DYNSYM, Bytes, Layout, broken, release
+from .layout import SHT_DYNSYM, Bytes, Layout, broken, release, text
 
 ENTRY = struct.Struct("<qQ")
 SYMBOL = struct.Struct("<IBBHQQ")
@@ -119,7 +119,7 @@ def symbols(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> Iterat
     """The dynamic symbols that others can see, in the order of the table."""
     names, rows = exported(data, layout, dynamic, where)
     for at, value, size in rows:
-        yield Symbol(names[at : max(at, names.find(b"\0", at))].decode("ascii", "backslashreplace"), value, size)
+        yield Symbol(text(names, at, len(names)), value, size)
 
 
 def relocations(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> Iterator[tuple[int, ...]]:

@@ -36,11 +36,8 @@ class Functions:
 
     def around(self, address: int) -> tuple[int, int] | None:
         """Start and end of the function that an address is in; None where no record says."""
-        index = bisect_right(self._starts, address) - 1
-        if index < 0:
-            return None
-        start, record = (self.address + number for number in self._row(index))
-        size = self._size(record)
+        start, record = self._row(address)
+        size = self._size(record) if record else 0
         return (start, start + size) if size and 0 <= start <= address < start + size else None
 
     def after(self, address: int) -> int:
@@ -53,9 +50,11 @@ class Functions:
         rows = struct.iter_unpack("<ii", self.data[self.table : self.table + ROW.size * self.count])
         return array("q", (self.address + first for first, _ in rows))
 
-    def _row(self, index: int) -> tuple[int, int]:
-        first, second = ROW.unpack_from(self.data, self.table + ROW.size * index)
-        return int(first), int(second)
+    def _row(self, address: int) -> tuple[int, int]:
+        """Where the last function begins that does so before an address, and its record; zeros for none."""
+        index = bisect_right(self._starts, address) - 1
+        row = ROW.unpack_from(self.data, self.table + ROW.size * index) if index >= 0 else None
+        return (self.address + row[0], self.address + row[1]) if row else (0, 0)
 
     def _size(self, record: int) -> int:
         """The bytes of code that a record of .eh_frame is about."""
@@ -67,11 +66,8 @@ class Functions:
     def landings(self, address: int) -> tuple[int, ...] | None:
         """Where the function that an address is in goes on with an exception that it catches; None where that cannot be
         read. What only destroys and throws on is no catch."""
-        index = bisect_right(self._starts, address) - 1
-        if index < 0:
-            return ()
-        start, record = (self.address + number for number in self._row(index))
-        told = self._common(record)
+        start, record = self._row(address)
+        told = self._common(record) if record else None
         if told is None or told.tables == OMITTED:
             return ()
         try:

@@ -173,13 +173,15 @@ def _sections(data: Bytes, offset: int, count: int, where: str) -> list[tuple[in
 def _named(data: Bytes, sections: list[tuple[int, ...]], names: int, where: str) -> list[Part]:
     if sections[names][1] != SHT_STRTAB:
         raise broken("a table of section names", f"a section of type {sections[names][1]}", where)
-    table = data[sections[names][4] : sections[names][4] + sections[names][5]]
-
-    def label(name: int) -> str:
-        return table[name : table.find(b"\0", name) if name < len(table) else 0].decode("ascii", "backslashreplace")
-
+    table, end = sections[names][4], sum(sections[names][4:6])
     return [
-        Part(label(name), start, start if kind in (SHT_NULL, SHT_NOBITS) else start + size, address, kind)
+        Part(
+            text(data, table + name, end),
+            start,
+            start if kind in (SHT_NULL, SHT_NOBITS) else start + size,
+            address,
+            kind,
+        )
         for name, kind, _, address, start, size, *_ in sections
     ]
 
@@ -203,6 +205,11 @@ def release(data: Bytes, start: int, end: int) -> None:
     first, last = max(start - WINDOW, 0) & -mmap.PAGESIZE, min(end, len(data))
     if isinstance(data, mmap.mmap) and first < last and hasattr(data, "madvise"):  # not everywhere
         data.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+
+def text(data: Bytes, start: int, end: int) -> str:
+    """What stands from one place on up to a zero; nothing where there is none before `end`."""
+    return data[start : max(data.find(b"\0", start, end), start)].decode("ascii", "backslashreplace")
 
 
 def find(data: Bytes, word: bytes, start: int, end: int) -> int:

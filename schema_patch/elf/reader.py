@@ -25,7 +25,7 @@ from . import devices, dynamic
 from . import names as titles
 from .devices import DeviceCode
 from .dynamic import Dynamic, Symbol
-from .layout import MAGIC, X86_64, Bytes, ForeignElf, Layout, prove_whole
+from .layout import MAGIC, WINDOW, X86_64, Bytes, ForeignElf, Layout, prove_whole
 
 if TYPE_CHECKING:
     from .evidence.registrations import ReadRegistration
@@ -38,7 +38,6 @@ __all__ = ["ElfFacts", "ForeignElf", "FoundSchema", "Named", "Unread", "names_an
 REGISTERS = (b"5torch7Library", b"17RegisterOperators", b"11registerDef", b"16registerOperator", b"torch_library_")
 # What a packer leaves instead of the program: its code is not in the file.
 PACKED = b"UPX!"
-WINDOW = 1 << 22
 NAME = re.compile(r"\s*[\w:.]+\s*")
 
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .layout import HEADER, SECTION, SHT_NOBITS, WINDOW, Bytes, broken, release
+from .layout import HEADER, SECTION, SHT_NOBITS, WINDOW, Bytes, broken, release, text
 
 ARCHIVE = b"!<arch>\n"
 SPIRV_MAGIC = b"\x03\x02\x23\x07"
@@ -148,7 +148,7 @@ def _elf(data: Bytes, start: int, end: int, where: str, hashes: bool, called: st
         if kind == SHT_SPIRV:
             yield from read(data, first, first + size, where, hashes=hashes, called=called)
         elif kind == SHT_PROGBITS and names.startswith(b".text.", name):
-            kernel = names[name + 6 : names.find(b"\0", name)].decode("ascii", "backslashreplace")
+            kernel = text(names, name + 6, len(names))
             kernels[sys.intern(kernel)] = _hash(data, first, first + size) if hashes else ""
         elif kind == SHT_NOTE and names.startswith(NOTES.encode() + b"\0", name):
             target = _product(data[first : first + size], where)

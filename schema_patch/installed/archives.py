@@ -80,9 +80,10 @@ def _file(whole: Layer, label: str, found: Contents) -> None:
         ]
     _linked(whole, label, found)
     owners = {whole.behind(path): owned for path, owned in owners.items()} | owners
-    hidden = {path: one for path, one in whole.others.items() if isinstance(one, ElfFacts) and one.registers}
-    for path, facts in sorted((hidden | whole.libraries).items()):
+    for path, facts in sorted(whole.libraries.items()):
         name = f"{label}/{path}"
+        if not MAYBE_SHARED.search(path) and not (isinstance(facts, ElfFacts) and facts.registers):
+            continue  # a program, or what is no library
         if isinstance(facts, ForeignElf):
             found.skipped.append((name, facts.message))
         elif isinstance(facts, ToolError):
@@ -100,7 +101,7 @@ def _linked(whole: Layer, label: str, found: Contents) -> None:
     """Makes libraries of the files that symbolic links call so."""
     for path in sorted(filter(MAYBE_SHARED.search, whole.links)):
         target = whole.behind(path)
-        facts = whole.others.get(target)
+        facts = whole.libraries.get(target)
         if facts:
             whole.libraries[path] = facts
         elif target not in whole.paths and any(site in path for site in SITE):
@@ -196,15 +197,11 @@ def _member(
             data = file.read()
             if whole or mentions(data):
                 layer.texts[path] = data
-    elif cast(Any, file).peek(4)[:4] == MAGIC:
-        _library(file, path, f"{where}/{path}", layer, read, progress, layer.others)
+    else:
+        _library(file, path, f"{where}/{path}", layer, read, progress)
 
 
-def _library(
-    file: IO[bytes], path: str, where: str, layer: Layer, read: Read, progress: Callable[[str], None],
-    into: dict[str, ElfFacts | ToolError] | None = None,
-) -> None:  # fmt: skip
-    into = layer.libraries if into is None else into
+def _library(file: IO[bytes], path: str, where: str, layer: Layer, read: Read, progress: Callable[[str], None]) -> None:
     start = cast(Any, file).peek(64)[:64]
     if not start.startswith(MAGIC):
         if SHARED.search(path) and not TEXT.fullmatch(start):
@@ -214,9 +211,9 @@ def _library(
     with files.scratch(".so") as copy:
         try:
             packages.unpack(file, copy, where)
-            into[path] = read(copy, where)
+            layer.libraries[path] = read(copy, where)
         except ToolError as error:
-            into[path] = error
+            layer.libraries[path] = error
 
 
 class _Hashed(io.RawIOBase):

@@ -73,6 +73,15 @@ class Library:
     hidden: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A library that was read, and what owns it; `judged`: its operators were looked at, not only what it links."""
+
+    facts: ElfFacts
+    owner: str
+    judged: bool = True
+
+
 @dataclass(slots=True)
 class Contents:
     """What a path holds: libraries by path, what was passed over (path, why), and what could not be looked into.

@@ -15,7 +15,7 @@ from ctypes import pythonapi
 
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.elf.sycl import sycl_major
-from schema_patch.installed.placed import Placed
+from schema_patch.installed.packages import Placed
 from schema_patch.model import Finding, Location, Severity, ToolError
 
 CALL = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<op>\w+)")

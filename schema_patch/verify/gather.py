@@ -18,8 +18,7 @@ from schema_patch.elf import reader
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.installed import packages, policy, records
 from schema_patch.installed.kind import is_archive
-from schema_patch.installed.packages import Contents, Library, Read
-from schema_patch.installed.placed import Placed
+from schema_patch.installed.packages import Contents, Library, Placed, Read
 from schema_patch.model import Finding, Location, Severity, ToolError
 from schema_patch.text import files
 

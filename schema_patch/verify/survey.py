@@ -13,7 +13,7 @@ from typing import Any
 from schema_patch.elf import reader, targets
 from schema_patch.elf.sycl import sycl_major
 from schema_patch.installed import runtime
-from schema_patch.installed.placed import Placed
+from schema_patch.installed.packages import Placed
 from schema_patch.model import Report, ToolError
 from schema_patch.schemas import table as tables
 from schema_patch.schemas.table import Table

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from schema_patch.elf import dynamic
 from schema_patch.elf.dynamic import Dynamic
-from schema_patch.elf.layout import Bytes, Layout
+from schema_patch.elf.layout import Bytes, Layout, text
 
 from . import traced
 from .instructions import END, PLAIN, Line, Step, decode
@@ -113,8 +113,7 @@ class Image:
     def _symbol_read(self, index: int) -> tuple[str, int]:
         at, info, section, value = self._row(index)
         start, end = self.dyn.names
-        stop = self.data.find(b"\0", start + at, min(end, start + at + LONGEST_NAME))
-        name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
+        name = text(self.data, start + at, min(end, start + at + LONGEST_NAME))
         if section == dynamic.UNDEFINED and info >> 4 == WEAK and not self._version(index).startswith(OF_C):
             self._weak.add(name)
         return name, value

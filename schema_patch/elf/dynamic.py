@@ -58,10 +58,6 @@ class Dynamic:
         """Whether it is a program, which the loader refuses as a library (glibc since 2.30)."""
         return bool(self.tags.get(FLAGS_1, 0) & PIE)
 
-    def mentions(self, data: Bytes, name: bytes) -> bool:
-        """Whether a dynamic symbol's name has these bytes in it."""
-        return data.find(name, *self.names) >= 0
-
 
 def read(data: Bytes, layout: Layout, where: str) -> Dynamic:
     """Raises ToolError where a table or a name lies outside of the file."""
@@ -99,8 +95,10 @@ def read(data: Bytes, layout: Layout, where: str) -> Dynamic:
 def exported(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> tuple[bytes, list[tuple[int, int, int]]]:
     """The table of names, and of the dynamic symbols that others can see, in the order of their table, where the name
     begins in that, the address and the size."""
+    names = data[slice(*dynamic.names)]  # in memory they are read much faster
+    release(data, *dynamic.names)
     if SYMTAB not in dynamic.tags:
-        return b"", []
+        return names, []
     start = layout.offset(dynamic.tags[SYMTAB], SYMBOL.size)
     count = _count(data, layout, dynamic, where)
     if start is None or count is None or start + count * SYMBOL.size > len(data):
@@ -110,8 +108,6 @@ def exported(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> tuple
         for at, info, _, section, value, size in _rows(data, SYMBOL, start, start + count * SYMBOL.size)
         if value and section != UNDEFINED and info >> 4 != LOCAL
     ]
-    names = data[slice(*dynamic.names)]  # in memory they are read much faster
-    release(data, *dynamic.names)
     return names, rows
 
 

@@ -140,9 +140,11 @@ def replaced(libraries: Sequence[ElfFacts]) -> Iterator[ToolError]:
         lengths = {*map(len, facts.relies)}  # names are long and many: few of them are looked up
         for other in libraries if facts.relies else ():
             title = os.path.basename(other.path)
-            likely = (name for name in other.exports if len(name) in lengths or not name.isascii())
+            if title == os.path.basename(facts.path) or RUNTIME.match(title):
+                continue
+            likely = [name for name in other.exports if len(name) in lengths or not name.isascii()]
             both = facts.relies & {name.decode("ascii", "backslashreplace") for name in likely}
-            if both and title != os.path.basename(facts.path) and not RUNTIME.match(title):
+            if both:
                 more = f" and {len(both) - 1} more names" if len(both) > 1 else ""
                 why = f"{other.path} has {min(both)}{more} too, and may stand in for it"
                 yield ToolError(f"could not verify its operators: {why}; ask torch: verify-schemas --load", facts.path)

@@ -48,6 +48,7 @@ class Image:
         self._steps: dict[int, Step] = {}
         self._lines: dict[int, Line] = {}
         self._read: dict[int, tuple[str, int]] = {}
+        self._named: dict[tuple[str, ...], set[int]] = {}
         self._words: dict[int, Value] = {}
         self._fixed = sorted(layout.fixed)
         self._weak: set[str] = set()  # functions of others that may be missing
@@ -219,9 +220,11 @@ class Image:
 
     def own(self, begins: tuple[str, ...]) -> set[int]:
         """The addresses of functions of the library itself whose names begin so."""
-        names, rows = self._exported
-        prefixes = tuple(name.encode() for name in begins)
-        return {value for at, value, _ in rows if names.startswith(prefixes, at)}
+        if begins not in self._named:
+            names, rows = self._exported
+            prefixes = tuple(name.encode() for name in begins)
+            self._named[begins] = {value for at, value, _ in rows if names.startswith(prefixes, at)}
+        return self._named[begins]
 
     @cached_property
     def _exported(self) -> tuple[bytes, list[tuple[int, int, int]]]:

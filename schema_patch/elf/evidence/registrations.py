@@ -14,7 +14,7 @@ from functools import cached_property
 from schema_patch.elf import calls
 from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.frames import Functions
-from schema_patch.elf.layout import Bytes, Layout, Part, find
+from schema_patch.elf.layout import Bytes, Layout, Part, holds
 
 from . import effects, held, imports
 from .apart import Apart
@@ -173,7 +173,7 @@ class _Search:
 
     def doubts(self) -> Iterator[tuple[int, str]]:
         """Where the loader, by calls that say where, leads to what makes the library another than its file, and why."""
-        if find(self.data, effects.MEMORY, 0, len(self.data)) >= 0:
+        if holds(self.data, effects.MEMORY):
             yield 0, effects.UNLOCKS
         asked = {site: home for site, (home, name) in self._start.asked.items() if name in effects.EFFECTS}
         for entry in sorted({*asked.values()} - self.results.keys()):  # the code tells what the call is given

@@ -60,14 +60,14 @@ class Start:
         """Where instructions lead, up to one that was looked at: addresses of code. Notes whom they ask."""
         seen = self._seen
         code = self.image.layout.constant(self.image.data, start, end - start) if start not in seen else b""
-        last, note = start + len(code), seen.add
+        last, note, at = start + len(code), seen.add, start
         for now in Decoder(64, code, ip=start):
-            at = now.ip
             if at in seen:
                 return
             note(at)
-            flow = now.flow_control
-            if flow == NEXT and (now.len < NAMES or now.mnemonic != MOV or not now.is_ip_rel_memory_operand):
+            size, flow = now.len, now.flow_control
+            at += size
+            if flow == NEXT and (size < NAMES or now.mnemonic != MOV or not now.is_ip_rel_memory_operand):
                 continue
             if flow != NEXT and now.op0_kind == NEAR:
                 leads = now.near_branch_target
@@ -82,11 +82,11 @@ class Start:
                 self._behind[to] = self._led(to)
             name, address = self._behind[to] if to else (None, 0)
             if name in EFFECTS or name in BESIDE:
-                self.asked[now.next_ip] = entry, name
+                self.asked[at] = entry, name
             elif address:
                 yield address
             if now.mnemonic in KERNELS or (flow == FlowControl.INTERRUPT and now.immediate8 == KERNELS_OLD):
-                self.asked[now.next_ip] = entry, KERNEL
+                self.asked[at] = entry, KERNEL
 
     def _led(self, to: int) -> tuple[str | None, int]:
         """The import that an address leads to, also by way of a stub, or the code of the library; neither for data."""

@@ -25,7 +25,7 @@ from . import devices, dynamic
 from . import names as titles
 from .devices import DeviceCode
 from .dynamic import Dynamic, Symbol
-from .layout import MAGIC, WINDOW, X86_64, Bytes, ForeignElf, Layout, prove_whole
+from .layout import MAGIC, X86_64, Bytes, ForeignElf, Layout, holds, prove_whole
 
 if TYPE_CHECKING:
     from .evidence.registrations import ReadRegistration
@@ -137,15 +137,9 @@ def read(
 
 
 def names_any(path: str | os.PathLike[str], words: Collection[bytes]) -> bool:
-    """Whether some words stand anywhere in a file."""
-    with open(path, "rb") as file:
-        before = b""
-        longest = max(map(len, words), default=0)
-        while piece := file.read(WINDOW):
-            if any(word in before + piece for word in words):
-                return True
-            before = piece[-longest:] if longest else b""
-    return False
+    """Whether some words stand anywhere in an ELF file. Raises ToolError for any other."""
+    with mapped(path, os.fspath(path)) as data:
+        return any(holds(data, word) for word in words)
 
 
 def _whole(data: Bytes, layout: Layout, dyn: Dynamic, facts: ElfFacts, deep: bool, follow: Follow | None) -> ElfFacts:

@@ -47,7 +47,13 @@ BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, lzma.LZMAEr
 
 def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], None] | None = None) -> Contents:
     """The libraries in a tar archive that is called `name`. Raises ToolError where it is broken."""
-    top = _tar(stream, name, read, progress or (lambda _: None), nested=True)
+
+    def heard(copy: str, where: str) -> ElfFacts:
+        if progress:
+            progress(where)
+        return read(copy, where)
+
+    top = _tar(stream, name, heard, nested=True)
     images = list(_images(top, name))
     found = Contents()
     for number, layers in enumerate(images or [[top]], 1):
@@ -108,7 +114,7 @@ def _linked(whole: Layer, label: str, found: Contents) -> None:
             found.unfollowed.append((f"{label}/{path}", f"a link to {target}, which is not there"))
 
 
-def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], None], *, nested: bool) -> Layer:
+def _tar(stream: IO[bytes], where: str, read: Read, *, nested: bool) -> Layer:
     layer = Layer()
 
     class Member(tarfile.TarInfo):
@@ -149,7 +155,7 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
                     file = tar.extractfile(member) if member.isreg() or not known else None
                     if file:
                         with file:
-                            _member(file, path, member.size, where, layer, read, progress, nested)
+                            _member(file, path, member.size, where, layer, read, nested)
     except BROKEN + _zstd_errors() as error:
         raise ToolError(f"expected a tar archive, found a broken one: {error}", where) from error
     if not Member.ended:
@@ -164,32 +170,21 @@ def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
         raise tarfile.ReadError(str(error)) from error
 
 
-def _member(
-    file: IO[bytes],
-    path: str,
-    size: int,
-    where: str,
-    layer: Layer,
-    read: Read,
-    progress: Callable[[str], None],
-    nested: bool,
-) -> None:
+def _member(file: IO[bytes], path: str, size: int, where: str, layer: Layer, read: Read, nested: bool) -> None:
     blob = BLOB.fullmatch(path) if nested else None
     base = posixpath.basename(path)
     if blob:
         start = cast(Any, file).peek(512)[:512]
         if is_archive(start):
             try:
-                layer.blobs[path] = _blob(file, blob, f"{where}/{path}", where, read, progress)
+                layer.blobs[path] = _blob(file, blob, f"{where}/{path}", where, read)
             except ToolError as error:
                 layer.blobs[path] = error
         elif size < LARGEST_TEXT:
             layer.texts[path] = file.read()
-    elif MAYBE_SHARED.search(base):
-        _library(file, path, f"{where}/{path}", layer, read, progress)
     elif size < LARGEST_TEXT and (path.endswith(".dist-info/RECORD") or path in ("manifest.json", "index.json")):
         layer.texts[path] = file.read()
-    elif files.has_suffix(base, files.SOURCES):
+    elif files.has_suffix(base, files.SOURCES) and not MAYBE_SHARED.search(base):
         whole = nested and not layer.installed  # it may be an sdist, of which every file counts
         if size >= LARGEST_TEXT:
             layer.too_large.add(path)
@@ -198,16 +193,15 @@ def _member(
             if whole or mentions(data):
                 layer.texts[path] = data
     else:
-        _library(file, path, f"{where}/{path}", layer, read, progress)
+        _library(file, path, f"{where}/{path}", layer, read)
 
 
-def _library(file: IO[bytes], path: str, where: str, layer: Layer, read: Read, progress: Callable[[str], None]) -> None:
+def _library(file: IO[bytes], path: str, where: str, layer: Layer, read: Read) -> None:
     start = cast(Any, file).peek(64)[:64]
     if not start.startswith(MAGIC):
         if SHARED.search(path) and not TEXT.fullmatch(start):
             layer.libraries[path] = ToolError(f"expected an ELF file, found one that begins with {start[:4]!r}", where)
         return
-    progress(where)
     with files.scratch(".so") as copy:
         try:
             packages.unpack(file, copy, where)
@@ -232,12 +226,10 @@ class _Hashed(io.RawIOBase):
         return len(data)
 
 
-def _blob(
-    file: IO[bytes], blob: re.Match[str], where: str, image: str, read: Read, progress: Callable[[str], None]
-) -> Layer:
+def _blob(file: IO[bytes], blob: re.Match[str], where: str, image: str, read: Read) -> Layer:
     """A layer, which must be what its name says. What it holds is called by its path in the image."""
     hashed = _Hashed(file)
-    layer = _tar(cast(IO[bytes], io.BufferedReader(hashed, 1 << 20)), image, read, progress, nested=False)
+    layer = _tar(cast(IO[bytes], io.BufferedReader(hashed, 1 << 20)), image, read, nested=False)
     while hashed.read(1 << 20):  # what lies behind the end of the tar
         pass
     if blob["algorithm"] == "sha256" and hashed.digest.hexdigest() != blob["digest"]:

@@ -189,7 +189,7 @@ def _walk(root: str) -> Contents:
                 replace(one, root=roots.index(candidates[path])) for one in found.libraries[before:]
             ]
         except OSError as error:
-            found.errors.append(_unreadable(error))
+            found.errors += [_unreadable(error)] if MAYBE_SHARED.search(path) else []
         except ToolError as error:
             found.errors.append(error)
     found.libraries.sort(key=lambda library: library.path)
@@ -212,13 +212,7 @@ def _folders(start: str, walked: set[str], found: Contents) -> Iterator[tuple[st
 
 def _take(path: str, owner: Owner | None, digest: str, root: str, found: Contents) -> None:
     """Files a candidate of a walk by its first bytes."""
-    named = bool(MAYBE_SHARED.search(path))
-    try:
-        start = magic(path)
-    except OSError:
-        if named:
-            raise
-        return
+    start, named = magic(path), bool(MAYBE_SHARED.search(path))
     if path.endswith(".whl") or (path.endswith(".egg") and start == ZIP):
         wheel = _wheel(path, named=False)
         found.libraries += wheel.libraries

@@ -5,7 +5,7 @@
 Fetches the wheel once into the cache folder of the tests, unpacks it to a temporary folder, and takes turns: each round
 runs both whole programs, the files being in the page cache. Prints the median of the processor seconds of each, their
 ratio, and the largest resident memory of the verifier; fails if the verifier is less than three times as fast, or takes
-over 200 MB.
+over 200 MB. The kit's byte code is kept from the first run on, as that of an installed kit is.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     wheel = fetch(options.wheel)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as compiled:
+        os.environ |= {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""}
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder)
         libraries = sorted(str(path) for path in Path(folder).rglob("*.so"))

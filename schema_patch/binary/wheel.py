@@ -44,7 +44,7 @@ def plan_all(path: str, table: Table, ops: Selection, make: Make, progress: Prog
         except reader.ForeignElf:  # torch cannot load it
             continue
         except ToolError as error:
-            result.errors.append(error)
+            result.errors += [] if one.hidden else [error]
     return result
 
 

@@ -7,7 +7,6 @@ ends it with a line and the code of that signal. Anything else is a bug and a tr
 
 from __future__ import annotations
 
-import importlib.metadata
 import io
 import os
 import re
@@ -61,6 +60,8 @@ def run(command: click.Command, argv: Sequence[str] | None, name: str) -> int:
 
 def _advice(package: str) -> str:
     """What brings it: a command only for what the kit is known to need, since anybody may have registered a name."""
+    import importlib.metadata
+
     with suppress(importlib.metadata.PackageNotFoundError):
         for requirement in importlib.metadata.requires("schema-kit") or ():
             name = re.split(r"[^\w.-]", requirement)[0]

@@ -11,7 +11,7 @@ from .layout import Bytes, Part, release
 # What may stand before the jump of a stub, as linkers write them: a landing pad, the number of the slot, a prefix.
 BEFORE = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?(?:\x41\xbb....)?[\xf2\x66]?", re.DOTALL)
 LONGEST = 11
-CHUNK = 1 << 18
+CHUNK = 1 << 20
 _distance = struct.Struct("<i").unpack_from
 
 
@@ -20,17 +20,11 @@ def stubs(data: Bytes, part: Part, slots: Collection[int]) -> Iterator[tuple[int
 
     Jumps are the stubs that calls lead to, or calls in the place of a return; both begin where they stand.
     """
-    for first in range(part.start, part.end, CHUNK) if slots else ():
-        code = data[first : min(first + CHUNK + 5, part.end)]
-        base = part.address + first - part.start
-        for opcode in (b"\xff\x25", b"\xff\x15"):
-            at = -1
-            while 0 <= (at := code.find(opcode, at + 1)) < CHUNK:
-                here = base + at
-                slot = here + 6 + int.from_bytes(code[at + 2 : at + 6], "little", signed=True)
-                if slot in slots:
-                    yield (here + 6, slot, True) if opcode == b"\xff\x15" else (here, slot, False)
-        release(data, first, first + len(code))
+    for form, is_call in ((b"\x25", False), (b"\x15", True)):
+        for end, slot in _ending(data, part, form, slots):
+            at = end - 6 - part.address + part.start
+            if at >= part.start and data[at] == 0xFF:
+                yield end if is_call else end - 6, slot, is_call
 
 
 def entries(data: Bytes, part: Part, stub: int) -> Iterator[int]:
@@ -48,11 +42,27 @@ def pieces(data: Bytes, part: Part, spans: Collection[tuple[int, int]]) -> Itera
     for first in range(part.start, part.end, CHUNK) if spans else ():
         code = data[first : min(first + CHUNK + 5, part.end)]
         base = part.address + first - part.start
-        near = {half for start, end in spans for half in range(start - base - CHUNK - 9 >> 16, (end - base >> 16) + 1)}
-        halves = [re.escape(struct.pack("<h", half)) for half in sorted(near) if -1 << 15 <= half < 1 << 15]
+        halves: dict[int, set[int]] = {}
+        for start, end in spans:
+            for half in range(max(start - base - CHUNK - 9 >> 16, -1 << 15), min((end - base >> 16) + 1, 1 << 15)):
+                halves.setdefault(half >> 8 & 0xFF, set()).add(half & 0xFF)
         if halves:
-            yield code, base, b"(?:" + b"|".join(halves) + b")"
+            lows = ((high, b"".join(b"\\x%02x" % low for low in sorted(halves[high]))) for high in halves)
+            yield code, base, b"(?:" + b"|".join(b"[%b]\\x%02x" % (low, high) for high, low in lows) + b")"
         release(data, first, first + len(code))
+
+
+def _ending(data: Bytes, part: Part, before: bytes, places: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Where a byte and the distance to one of some places end, and the place."""
+    spans: list[tuple[int, int]] = []
+    for place in sorted(places):
+        near = bool(spans) and place - spans[-1][1] < 1 << 16
+        spans[-1:] = [(spans[-1][0], place)] if near else [*spans[-1:], (place, place)]
+    for code, base, halves in pieces(data, part, spans):
+        behind = base + 4
+        found = re.finditer(before + b"(?=.." + halves + b")", code, re.DOTALL)  # given bytes are found fast
+        good = [at for at in [match.end() for match in found] if behind + at + _distance(code, at)[0] in places]
+        yield from ((behind + at, behind + at + _distance(code, at)[0]) for at in good)
 
 
 def references(data: Bytes, part: Part, places: Collection[int]) -> Iterator[tuple[int, int]]:
@@ -81,10 +91,5 @@ def branches(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tupl
 
 def direct(data: Bytes, part: Part, targets: Collection[int]) -> Iterator[tuple[int, int]]:
     """Direct calls of and jumps to some addresses: where the instruction ends, and where it leads."""
-    for code, base, halves in pieces(data, part, [(target, target) for target in targets]):
-        for opcode in (b"\xe8", b"\xe9"):  # each alone, since bytes that are given are found fast
-            for match in re.finditer(opcode + b"(?=.." + halves + b")", code, re.DOTALL):
-                at = base + match.start() + 5
-                to = at + _distance(code, match.start() + 1)[0]
-                if to in targets:
-                    yield at, to
+    for opcode in (b"\xe8", b"\xe9"):
+        yield from _ending(data, part, opcode, targets)

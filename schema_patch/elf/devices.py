@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from schema_patch.model import ToolError
 
 from . import dynamic, zebin
-from .layout import Bytes, Layout, Part, broken, release
+from .layout import Bytes, Layout, Part, broken, find, release
 from .zebin import MachineCode, UnknownFormError
 
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -119,6 +119,7 @@ def _listed(data: Bytes, layout: Layout, dyn: dynamic.Dynamic, table: Part, wher
                 raise broken("a whole frame of zstd", f"one cut at byte {part.end}", where)
         if start is None:
             raise broken("a device image inside the file", f"{size} bytes at address {address:#x}", where)
+        release(data, start, start + size)
         yield start, start + size
 
 
@@ -126,16 +127,16 @@ def _searched(data: Bytes, parts: tuple[Part, ...], where: str) -> Iterator[tupl
     """Images found by how they begin. What only looks like one is passed over: a linker has such strings too."""
     for part in parts:
         at = part.start + (1 if part.start == 0 else 0)  # the library's own header begins as a device's does
-        following = {magic: data.find(magic, at, part.end) for magic in MAGICS}
+        following = {magic: find(data, magic, at, part.end) for magic in MAGICS}
         while any(place >= 0 for place in following.values()):
             start, magic = min((place, magic) for magic, place in following.items() if place >= 0)
             end = _end(data, magic, start, part.end, where)
             if end > start:
                 yield start, end
             at = max(end, start + 1)
-            release(data, start, at)
+            release(data, part.start, part.end)  # where an image ends is looked for far behind it
             following = {
-                magic: data.find(magic, at, part.end) if 0 <= place < at else place
+                magic: find(data, magic, at, part.end) if 0 <= place < at else place
                 for magic, place in following.items()
             }
 

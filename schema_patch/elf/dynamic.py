@@ -9,8 +9,9 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
-from .layout import SHT_DYNSYM, Bytes, Layout, broken, release
+from .layout import SHT_DYNSYM, Bytes, Layout, broken, release, text
 
 ENTRY = struct.Struct("<qQ")
 SYMBOL = struct.Struct("<IBBHQQ")
@@ -23,14 +24,14 @@ NULL, NEEDED, PLTRELSZ, HASH, STRTAB, SYMTAB, RELA, RELASZ, STRSZ = 0, 1, 2, 4, 
 SONAME, RPATH, JMPREL, RUNPATH = 14, 15, 23, 29
 GNU_HASH_TAG, VERNEED_TAG, VERNEEDNUM = 0x6FFFFEF5, 0x6FFFFFFE, 0x6FFFFFFF
 RELATIVE, GLOB_DAT, JUMP_SLOT = 8, 6, 7  # of x86-64; a slot holds the address of a function
+FLAGS_1, PIE = 0x6FFFFFFB, 0x08000000
 LOCAL, UNDEFINED = 0, 0
 ROWS = 1 << 14  # of a table, read at once
 LONGEST = 1 << 16  # no name of a library or version is longer
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A dynamic symbol; `value` is 0 where the library needs it from another."""
+class Symbol(NamedTuple):
+    """A dynamic symbol that others can see."""
 
     name: str
     value: int
@@ -52,9 +53,10 @@ class Dynamic:
     tags: dict[int, int] = field(default_factory=dict)
     names: tuple[int, int] = (0, 0)  # where the table of names is in the file
 
-    def mentions(self, data: Bytes, name: bytes) -> bool:
-        """Whether a dynamic symbol's name has these bytes in it."""
-        return data.find(name, *self.names) >= 0
+    @property
+    def program(self) -> bool:
+        """Whether it is a program, which the loader refuses as a library (glibc since 2.30)."""
+        return bool(self.tags.get(FLAGS_1, 0) & PIE)
 
 
 def read(data: Bytes, layout: Layout, where: str) -> Dynamic:
@@ -90,22 +92,30 @@ def read(data: Bytes, layout: Layout, where: str) -> Dynamic:
     )
 
 
-def symbols(
-    data: Bytes, layout: Layout, dynamic: Dynamic, where: str, begins: tuple[bytes, ...] = (b"",)
-) -> Iterator[Symbol]:
-    """The dynamic symbols that others can see or must bring, in the order of the table, whose names begin so."""
+def exported(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> tuple[bytes, list[tuple[int, int, int]]]:
+    """The table of names, and of the dynamic symbols that others can see, in the order of their table, where the name
+    begins in that, the address and the size."""
+    names = data[slice(*dynamic.names)]  # in memory they are read much faster
+    release(data, *dynamic.names)
     if SYMTAB not in dynamic.tags:
-        return
+        return names, []
     start = layout.offset(dynamic.tags[SYMTAB], SYMBOL.size)
     count = _count(data, layout, dynamic, where)
     if start is None or count is None or start + count * SYMBOL.size > len(data):
         raise broken("a table of dynamic symbols inside the file", f"{count} entries at byte {start}", where)
-    names = data[slice(*dynamic.names)]  # in memory they are read much faster
-    for at, info, _, section, value, size in _rows(data, SYMBOL, start, start + count * SYMBOL.size):
-        if names.startswith(begins, at):
-            name = names[at : max(at, names.find(b"\0", at))].decode("ascii", "backslashreplace")
-            yield Symbol(name, 0 if section == UNDEFINED or info >> 4 == LOCAL else value, size)
-    release(data, *dynamic.names)
+    rows = [
+        (at, value, size)
+        for at, info, _, section, value, size in _rows(data, SYMBOL, start, start + count * SYMBOL.size)
+        if value and section != UNDEFINED and info >> 4 != LOCAL
+    ]
+    return names, rows
+
+
+def symbols(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> Iterator[Symbol]:
+    """The dynamic symbols that others can see, in the order of the table."""
+    names, rows = exported(data, layout, dynamic, where)
+    for at, value, size in rows:
+        yield Symbol(text(names, at, len(names)), value, size)
 
 
 def relocations(data: Bytes, layout: Layout, dynamic: Dynamic, where: str) -> Iterator[tuple[int, ...]]:

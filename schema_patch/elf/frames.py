@@ -13,12 +13,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from . import exceptions
-from .exceptions import Reader
+from .exceptions import OMITTED, WIDTHS, Reader
 from .layout import Bytes, Layout
 
 SORTED = (1, 0x1B, 0x03, 0x3B)  # version, and the encodings that every linker writes: pcrel, udata4, table relative
 ROW = struct.Struct("<ii")
-OMITTED, SIZES = 0xFF, {0: 8, 1: 0, 2: 2, 3: 4, 4: 8, 9: 0, 10: 2, 11: 4, 12: 8}
 
 
 class Functions:
@@ -36,11 +35,8 @@ class Functions:
 
     def around(self, address: int) -> tuple[int, int] | None:
         """Start and end of the function that an address is in; None where no record says."""
-        index = bisect_right(self._starts, address) - 1
-        if index < 0:
-            return None
-        start, record = (self.address + number for number in self._row(index))
-        size = self._size(record)
+        start, record = self._row(address)
+        size = self._size(record) if record else 0
         return (start, start + size) if size and 0 <= start <= address < start + size else None
 
     def after(self, address: int) -> int:
@@ -53,29 +49,28 @@ class Functions:
         rows = struct.iter_unpack("<ii", self.data[self.table : self.table + ROW.size * self.count])
         return array("q", (self.address + first for first, _ in rows))
 
-    def _row(self, index: int) -> tuple[int, int]:
-        first, second = ROW.unpack_from(self.data, self.table + ROW.size * index)
-        return int(first), int(second)
+    def _row(self, address: int) -> tuple[int, int]:
+        """Where the last function begins that does so before an address, and its record; zeros for none."""
+        index = bisect_right(self._starts, address) - 1
+        row = ROW.unpack_from(self.data, self.table + ROW.size * index) if index >= 0 else None
+        return (self.address + row[0], self.address + row[1]) if row else (0, 0)
 
     def _size(self, record: int) -> int:
         """The bytes of code that a record of .eh_frame is about."""
         told = self._common(record)
-        width = SIZES.get(told.addresses & 15, 0) if told else 0
+        width, _ = WIDTHS.get(told.addresses & 15, (0, False)) if told else (0, False)
         size = self.layout.constant(self.data, record + 8 + width, width)
         return int.from_bytes(size, "little") if width and len(size) == width else 0
 
     def landings(self, address: int) -> tuple[int, ...] | None:
         """Where the function that an address is in goes on with an exception that it catches; None where that cannot be
         read. What only destroys and throws on is no catch."""
-        index = bisect_right(self._starts, address) - 1
-        if index < 0:
-            return ()
-        start, record = (self.address + number for number in self._row(index))
-        told = self._common(record)
+        start, record = self._row(address)
+        told = self._common(record) if record else None
         if told is None or told.tables == OMITTED:
             return ()
         try:
-            read = Reader(self.data, self.layout, record + 8 + 2 * SIZES[told.addresses & 15])
+            read = Reader(self.data, self.layout, record + 8 + 2 * WIDTHS[told.addresses & 15][0])
             read.number()  # how long what follows is
             table = read.pointer(told.tables)
             return tuple(exceptions.caught(Reader(self.data, self.layout, table), start)) if table else ()
@@ -97,28 +92,19 @@ class Functions:
 
     def _told(self, record: int) -> _Common:
         """What the augmentation of a common record says."""
-        head = self.layout.constant(self.data, record, 64) or self.layout.constant(self.data, record, 24)
-        addresses, tables = 0, OMITTED
-        if len(head) < 12 or head[8] not in (1, 3):
-            return _Common(addresses, tables)
-        end = head.find(b"\0", 9)
-        augmentation, at = head[9:end], end + 1
-        if end < 0 or not augmentation.startswith(b"z"):
-            return _Common(addresses, tables)
-        for _ in range(2):  # two numbers whose last byte has no upper bit
-            while at < len(head) and head[at] & 0x80:
-                at += 1
-            at += 1
-        at += 2  # the register of return addresses, and the size of what follows
-        for letter in augmentation[1:].decode("latin-1"):
-            if at >= len(head):
-                break
-            if letter == "R":
-                addresses = head[at]
-            elif letter == "L":
-                tables = head[at]
-            at += {"P": 1 + SIZES.get(head[at] & 15, 0), "R": 1, "L": 1}.get(letter, 0)
-        return _Common(addresses, tables)
+        read, told = Reader(self.data, self.layout, record + 8), dict[str, int]()
+        try:
+            version, letters = read.byte(), "".join(iter(lambda: chr(read.byte()), "\0"))
+            if version in (1, 3) and letters.startswith("z"):
+                _ = read.number(), read.number(), read.byte(), read.number()  # steps, a register, how long the rest is
+                for letter in letters:
+                    if letter in "LR":
+                        told[letter] = read.byte()
+                    elif letter == "P":
+                        read.coded(read.byte())
+        except (KeyError, IndexError):
+            pass  # the rest of it is not told
+        return _Common(told.get("R", 0), told.get("L", OMITTED))
 
 
 class _Common(NamedTuple):

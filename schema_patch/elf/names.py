@@ -9,13 +9,12 @@ import re
 import struct
 from collections.abc import Collection
 
-from .layout import SECTION, SHT_SYMTAB, Bytes, Layout, Part, release
+from .dynamic import SYMBOL
+from .layout import SECTION, SHT_SYMTAB, WINDOW, Bytes, Layout, Part, release, text
 
-SYMBOL = struct.Struct("<IBBHQQ")
 NAME = re.compile(
     r"(?P<size>\d+)(?P<rest>TORCH_LIBRARY(?P<impl>_IMPL)?(?P<fragment>_FRAGMENT)?_(?P<object>static_)?init_\w+)$"
 )
-WINDOW = 1 << 22
 LONGEST = 1 << 12  # bytes of one name
 
 
@@ -31,7 +30,8 @@ def of(data: Bytes, layout: Layout, addresses: Collection[int]) -> dict[int, str
         for first in range(part.start, part.start + size, step):
             for at, _, _, _, value, _ in SYMBOL.iter_unpack(data[first : min(first + step, part.start + size)]):
                 if value in addresses and at:
-                    name = _name(data, table, at)
+                    start = table.start + at
+                    name = text(data, start, min(start + LONGEST, table.end))
                     if value not in found or NAME.search(name):
                         found[value] = name
             release(data, first, first + step)
@@ -54,12 +54,6 @@ def space(name: str) -> str:
     fits = (size for size in sizes if match["rest"][size:] in ("", "E", "RN5torch7LibraryE", "ERN5torch7LibraryE"))
     inside = match["rest"][: next(fits, 0)].partition("init_")[2]
     return inside.rpartition("_")[0] if match["fragment"] else inside
-
-
-def _name(data: Bytes, table: Part, at: int) -> str:
-    start = min(table.start + at, table.end)
-    end = data.find(b"\0", start, min(start + LONGEST, table.end))
-    return data[start : max(end, start)].decode("ascii", "backslashreplace")
 
 
 def _link(data: Bytes, part: Part, layout: Layout) -> int:

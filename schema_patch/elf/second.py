@@ -70,7 +70,7 @@ def _ours(path: str, where: str) -> dict[str, list[str]]:
             "sections": [
                 _section(p.name, p.start, p.end) for p in layout.sections if p.kind not in (SHT_NULL, SHT_NOBITS)
             ],
-            "exported symbols": [symbol.name for symbol in symbols if symbol.value],
+            "exported symbols": [symbol.name for symbol in symbols],
         }
 
 

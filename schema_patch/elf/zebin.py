@@ -10,14 +10,13 @@ not run on a 20.2.0. So the note counts and not the name.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .layout import HEADER, SECTION, SHT_NOBITS, Bytes, broken, release
+from .layout import HEADER, SECTION, SHT_NOBITS, WINDOW, Bytes, broken, release, text
 
 ARCHIVE = b"!<arch>\n"
 SPIRV_MAGIC = b"\x03\x02\x23\x07"
@@ -60,9 +59,12 @@ def read(
     """The code in data[start:end]. Raises ToolError where it is damaged, UnknownFormError where it cannot be read."""
     magic = data[start : start + 8]
     if magic == ARCHIVE:
+        done = start
         for name, first, last in leaves(data, start, end, where):
             yield from read(data, first, last, where, hashes=hashes, called=name)
-            release(data, first, last)
+            if last - done > WINDOW:
+                release(data, done, last)
+                done = last
     elif magic.startswith(ELF):
         yield from _elf(data, start, end, where, hashes, called)
     elif magic.startswith(SPIRV_MAGIC):
@@ -135,18 +137,18 @@ def _elf(data: Bytes, start: int, end: int, where: str, hashes: bool, called: st
     if shentsize != SECTION.size or shstrndx >= shnum or table > end:
         raise broken("the sections of a device's ELF file", f"{shnum} of {shentsize} bytes at byte {shoff}", where)
     sections = list(SECTION.iter_unpack(data[start + shoff : table]))
-    for row in sections:
-        if row[1] != SHT_NOBITS and start + row[4] + row[5] > end:
-            raise broken(f"a device's section to end at byte {end}", f"byte {start + row[4] + row[5]}", where)
+    last = start + max((row[4] + row[5] for row in sections if row[1] != SHT_NOBITS), default=0)
+    if last > end:
+        raise broken(f"a device's section to end at byte {end}", f"byte {last}", where)
     names = data[start + sections[shstrndx][4] : start + sections[shstrndx][4] + sections[shstrndx][5]]
     target = ""
     kernels: dict[str, str] = {}
-    for name, kind, _, _, offset, size, *_ in sections:
+    for name, kind, _, _, offset, size, _, _, _, _ in sections:
         first = start + offset
         if kind == SHT_SPIRV:
             yield from read(data, first, first + size, where, hashes=hashes, called=called)
         elif kind == SHT_PROGBITS and names.startswith(b".text.", name):
-            kernel = names[name + 6 : names.find(b"\0", name)].decode("ascii", "backslashreplace")
+            kernel = text(names, name + 6, len(names))
             kernels[sys.intern(kernel)] = _hash(data, first, first + size) if hashes else ""
         elif kind == SHT_NOTE and names.startswith(NOTES.encode() + b"\0", name):
             target = _product(data[first : first + size], where)
@@ -190,6 +192,8 @@ def _entry_points(data: Bytes, start: int, end: int, where: str) -> Iterator[str
 
 
 def _hash(data: Bytes, start: int, end: int) -> str:
+    import hashlib
+
     digest = hashlib.sha256()
     for at in range(start, end, SLICE):
         digest.update(data[at : min(at + SLICE, end)])

@@ -20,7 +20,7 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from tarfile import EOFHeaderError as EndOfArchive  # type: ignore[attr-defined]
 from tarfile import TarFile
@@ -31,58 +31,42 @@ from schema_patch.model import ToolError
 from schema_patch.text import files
 
 from . import packages
-from .kind import MAGIC, MAYBE_SHARED, SHARED
+from .kind import GZIP, MAGIC, MAYBE_SHARED, SHARED, ZSTD, is_archive
 from .layers import Layer, mentions
-from .packages import TEXT, Contents, Library, Owner
+from .packages import TEXT, Contents, Library, Owner, Read
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
-COMPRESSED = (GZIP, b"BZh", b"\xfd7zXZ\x00", ZSTD)
 BLOB = re.compile(r"blobs/(?P<algorithm>\w+)/(?P<digest>[0-9a-f]+)|[^/]+/layer\.tar|[0-9a-f]{64}\.tar")
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 SITE = ("site-packages/", "dist-packages/")
 LARGEST_TEXT = 8 << 20  # of a script, a source, or a manifest
 BROKEN: tuple[type[Exception], ...] = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
 
-Read = Callable[[str, str], ElfFacts]
 
-
-@dataclass(slots=True)
-class Archive(Contents):
-    """What an archive holds. `facts`: of each library, by path; `sources`: the C++ and Python files of an sdist.
-
-    `complete`: it is an image, so that nothing is there but what is in it. What an sdist has is what `check` would read
-    of its tree, by the same rules.
-    """
-
-    facts: dict[str, ElfFacts] = field(default_factory=dict)
-    sources: dict[str, bytes] = field(default_factory=dict)
-    complete: bool = False
-
-
-def is_archive(start: bytes) -> bool:
-    """Whether a file that begins so may be a tar archive; 512 bytes tell."""
-    return start.startswith(COMPRESSED) or start[257:262] == b"ustar"
-
-
-def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], None] | None = None) -> Archive:
+def find(stream: IO[bytes], name: str, read: Read, progress: Callable[[str], None] | None = None) -> Contents:
     """The libraries in a tar archive that is called `name`. Raises ToolError where it is broken."""
-    top = _tar(stream, name, read, progress or (lambda _: None), nested=True)
+
+    def heard(copy: str, where: str) -> ElfFacts:
+        if progress:
+            progress(where)
+        return read(copy, where)
+
+    top = _tar(stream, name, heard, nested=True)
     images = list(_images(top, name))
-    found = Archive()
-    for label, layers in images or [(name, [top])]:
+    found = Contents()
+    for number, layers in enumerate(images or [[top]], 1):
         whole = Layer()
         for layer in layers:
             whole.cover(layer)
-        _file(whole, label, found)
+        _file(whole, f"{name}[{number}]" if len(images) > 1 else name, found)
     found.installed |= bool(images)
     found.complete = bool(images)
     return found
 
 
-def _file(whole: Layer, label: str, found: Archive) -> None:
+def _file(whole: Layer, label: str, found: Contents) -> None:
     owners: dict[str, tuple[Owner, str]] = {}
     is_sdist = any(path.count("/") == 1 and path.endswith("/PKG-INFO") for path in whole.paths)
     for path, data in whole.texts.items():
@@ -103,31 +87,34 @@ def _file(whole: Layer, label: str, found: Archive) -> None:
     _linked(whole, label, found)
     owners = {whole.behind(path): owned for path, owned in owners.items()} | owners
     for path, facts in sorted(whole.libraries.items()):
+        name = f"{label}/{path}"
+        if not MAYBE_SHARED.search(path) and not (isinstance(facts, ElfFacts) and facts.registers):
+            continue  # a program, or what is no library
         if isinstance(facts, ForeignElf):
-            found.skipped.append((f"{label}/{path}", facts.message))
+            found.skipped.append((name, facts.message))
         elif isinstance(facts, ToolError):
             found.errors.append(facts)
         else:
             owner, digest = owners.get(path, (None, ""))
-            found.libraries.append(Library(facts.path, owner, key=path, digest=digest))
-            found.facts[facts.path] = facts
+            found.libraries.append(Library(name, owner, key=path, digest=digest))
+            found.facts[name] = replace(facts, path=name)
     found.names |= {posixpath.basename(path) for path in whole.paths if MAYBE_SHARED.search(path)}
     wheels = [path for path in whole.paths if path.endswith(".whl")]
     found.skipped += [(f"{label}/{path}", "a wheel inside an archive: not looked into") for path in sorted(wheels)]
 
 
-def _linked(whole: Layer, label: str, found: Archive) -> None:
+def _linked(whole: Layer, label: str, found: Contents) -> None:
     """Makes libraries of the files that symbolic links call so."""
     for path in sorted(filter(MAYBE_SHARED.search, whole.links)):
         target = whole.behind(path)
-        facts = whole.others.get(target)
+        facts = whole.libraries.get(target)
         if facts:
-            whole.libraries[path] = replace(facts, path=f"{label}/{path}") if isinstance(facts, ElfFacts) else facts
+            whole.libraries[path] = facts
         elif target not in whole.paths and any(site in path for site in SITE):
             found.unfollowed.append((f"{label}/{path}", f"a link to {target}, which is not there"))
 
 
-def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], None], *, nested: bool) -> Layer:
+def _tar(stream: IO[bytes], where: str, read: Read, *, nested: bool) -> Layer:
     layer = Layer()
 
     class Member(tarfile.TarInfo):
@@ -164,10 +151,11 @@ def _tar(stream: IO[bytes], where: str, read: Read, progress: Callable[[str], No
                         layer.link(path, linked, f"{where}/{path}")
                     if not layer.installed and folder.endswith(".dist-info"):
                         layer.be_installed()
-                    file = tar.extractfile(member) if member.isreg() else None
+                    known = member.type in tarfile.SUPPORTED_TYPES  # any other is taken out as a file
+                    file = tar.extractfile(member) if member.isreg() or not known else None
                     if file:
                         with file:
-                            _member(file, path, member.size, where, layer, read, progress, nested)
+                            _member(file, path, member.size, where, layer, read, nested)
     except BROKEN + _zstd_errors() as error:
         raise ToolError(f"expected a tar archive, found a broken one: {error}", where) from error
     if not Member.ended:
@@ -182,32 +170,21 @@ def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
         raise tarfile.ReadError(str(error)) from error
 
 
-def _member(
-    file: IO[bytes],
-    path: str,
-    size: int,
-    where: str,
-    layer: Layer,
-    read: Read,
-    progress: Callable[[str], None],
-    nested: bool,
-) -> None:
+def _member(file: IO[bytes], path: str, size: int, where: str, layer: Layer, read: Read, nested: bool) -> None:
     blob = BLOB.fullmatch(path) if nested else None
     base = posixpath.basename(path)
     if blob:
         start = cast(Any, file).peek(512)[:512]
         if is_archive(start):
             try:
-                layer.blobs[path] = _blob(file, blob, f"{where}/{path}", where, read, progress)
+                layer.blobs[path] = _blob(file, blob, f"{where}/{path}", where, read)
             except ToolError as error:
                 layer.blobs[path] = error
         elif size < LARGEST_TEXT:
             layer.texts[path] = file.read()
-    elif MAYBE_SHARED.search(base):
-        _library(file, path, f"{where}/{path}", layer, read, progress)
     elif size < LARGEST_TEXT and (path.endswith(".dist-info/RECORD") or path in ("manifest.json", "index.json")):
         layer.texts[path] = file.read()
-    elif files.has_suffix(base, files.SOURCES):
+    elif files.has_suffix(base, files.SOURCES) and not MAYBE_SHARED.search(base):
         whole = nested and not layer.installed  # it may be an sdist, of which every file counts
         if size >= LARGEST_TEXT:
             layer.too_large.add(path)
@@ -215,27 +192,22 @@ def _member(
             data = file.read()
             if whole or mentions(data):
                 layer.texts[path] = data
-    elif cast(Any, file).peek(4)[:4] == MAGIC:
-        _library(file, path, f"{where}/{path}", layer, read, progress, layer.others)
+    else:
+        _library(file, path, f"{where}/{path}", layer, read)
 
 
-def _library(
-    file: IO[bytes], path: str, where: str, layer: Layer, read: Read, progress: Callable[[str], None],
-    into: dict[str, ElfFacts | ToolError] | None = None,
-) -> None:  # fmt: skip
-    into = layer.libraries if into is None else into
+def _library(file: IO[bytes], path: str, where: str, layer: Layer, read: Read) -> None:
     start = cast(Any, file).peek(64)[:64]
     if not start.startswith(MAGIC):
         if SHARED.search(path) and not TEXT.fullmatch(start):
             layer.libraries[path] = ToolError(f"expected an ELF file, found one that begins with {start[:4]!r}", where)
         return
-    progress(where)
     with files.scratch(".so") as copy:
         try:
             packages.unpack(file, copy, where)
-            into[path] = read(copy, where)
+            layer.libraries[path] = read(copy, where)
         except ToolError as error:
-            into[path] = error
+            layer.libraries[path] = error
 
 
 class _Hashed(io.RawIOBase):
@@ -254,12 +226,10 @@ class _Hashed(io.RawIOBase):
         return len(data)
 
 
-def _blob(
-    file: IO[bytes], blob: re.Match[str], where: str, image: str, read: Read, progress: Callable[[str], None]
-) -> Layer:
+def _blob(file: IO[bytes], blob: re.Match[str], where: str, image: str, read: Read) -> Layer:
     """A layer, which must be what its name says. What it holds is called by its path in the image."""
     hashed = _Hashed(file)
-    layer = _tar(cast(IO[bytes], io.BufferedReader(hashed, 1 << 20)), image, read, progress, nested=False)
+    layer = _tar(cast(IO[bytes], io.BufferedReader(hashed, 1 << 20)), image, read, nested=False)
     while hashed.read(1 << 20):  # what lies behind the end of the tar
         pass
     if blob["algorithm"] == "sha256" and hashed.digest.hexdigest() != blob["digest"]:
@@ -288,21 +258,24 @@ def _zstd_errors() -> tuple[type[Exception], ...]:
     return (module.ZstdError,) if module else ()
 
 
-def _images(top: Layer, where: str) -> Iterator[tuple[str, list[Layer]]]:
-    """The images that the manifests in an archive describe: what each is called, and its layers from the bottom up."""
+def _images(top: Layer, where: str) -> Iterator[list[Layer]]:
+    """The images that the manifests in an archive describe: the layers of each from the bottom up."""
     try:
         if "manifest.json" in top.texts:  # docker save; one that is also OCI says the same twice
             for entry in json.loads(top.texts["manifest.json"]):
-                yield from _image(top, where, entry["Layers"])
+                yield [_layer(top, where, name) for name in entry["Layers"]]
         elif "index.json" in top.texts:
             pending = list(json.loads(top.texts["index.json"])["manifests"])
             while pending:
                 descriptor = pending.pop(0)
                 document = json.loads(top.texts[_path(descriptor)])
                 pending += document.get("manifests", ())
-                layers = [row for row in document.get("layers", ()) if "tar" in row.get("mediaType", "")]
-                if layers:
-                    yield from _image(top, where, [_path(row) for row in layers])
+                rows = [(row.get("mediaType", ""), _path(row)) for row in document.get("layers", ())]
+                odd = [kind for kind, _ in rows if "tar" not in kind]
+                if odd and not all(kind.endswith("json") for kind, _ in rows):  # as what vouches for an image is
+                    raise ToolError(f"expected layers that are tar archives, found {odd[0] or 'one of no type'}", where)
+                if rows and not odd:
+                    yield [_layer(top, where, name) for _, name in rows]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"expected the manifest of an image, found {type(error).__name__}: {error}", where) from error
 
@@ -311,13 +284,10 @@ def _path(descriptor: dict[str, str]) -> str:
     return "blobs/" + descriptor["digest"].replace(":", "/")
 
 
-def _image(top: Layer, where: str, names: list[str]) -> Iterator[tuple[str, list[Layer]]]:
-    layers = []
-    for name in names:
-        layer = top.blobs.get(os.path.normpath(name))
-        if layer is None:
-            raise ToolError(f"expected the layer {name} that the image's manifest names, found none", where)
-        if isinstance(layer, ToolError):
-            raise layer
-        layers.append(layer)
-    yield where, layers
+def _layer(top: Layer, where: str, name: str) -> Layer:
+    layer = top.blobs.get(os.path.normpath(name))
+    if layer is None:
+        raise ToolError(f"expected the layer {name} that the image's manifest names, found none", where)
+    if isinstance(layer, ToolError):
+        raise layer
+    return layer

@@ -16,12 +16,13 @@ from .kind import MAYBE_SHARED
 
 MENTIONS = (b"torch.ops.", b"torch.library")  # of a Python file that matters to an image
 MOST_LINKS = 40  # one after the other, as the kernel has it
-PARTS = ("libraries", "texts", "others", "links", "hard")  # what a layer knows of a path
+PARTS = ("libraries", "texts", "links", "hard")  # what a layer knows of a path
 
 
 @dataclass(slots=True)
 class Layer:
-    """What one tar says: files by path, and what it takes away from the layers below."""
+    """What one tar says: files by path, and what it takes away from the layers below. Libraries are ELF files of any
+    name, and what is called a library and is none."""
 
     paths: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
@@ -31,7 +32,6 @@ class Layer:
     too_large: set[str] = field(default_factory=set)
     installed: bool = False
     blobs: dict[str, Layer | ToolError] = field(default_factory=dict)
-    others: dict[str, ElfFacts | ToolError] = field(default_factory=dict)  # ELF files that only links call libraries
     links: dict[str, str] = field(default_factory=dict)
     hard: dict[str, tuple[str, str]] = field(default_factory=dict)  # links to files of layers below, with their names
 
@@ -53,10 +53,9 @@ class Layer:
 
     def _share(self, path: str, target: str, where: str, into: Layer) -> bool:
         """Gives what is read of one file to another that is the same; False where nothing is known of it."""
-        facts = self.libraries.get(target) or self.others.get(target)
+        facts = self.libraries.get(target)
         if facts:
-            named = replace(facts, path=where) if isinstance(facts, ElfFacts) else facts
-            (into.libraries if MAYBE_SHARED.search(path) else into.others)[path] = named
+            into.libraries[path] = replace(facts, path=where) if isinstance(facts, ElfFacts) else facts
         return bool(facts)
 
     def behind(self, path: str) -> str:

@@ -22,12 +22,14 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from schema_patch.elf.reader import ElfFacts
 from schema_patch.model import ToolError
 from schema_patch.text import files
 
 from . import pth, records
-from .kind import MAGIC, MAYBE_SHARED, SHARED, ZIP, magic
+from .kind import MAGIC, MAYBE_SHARED, SHARED, SOURCES, ZIP, magic
 
+Read = Callable[[str, str], ElfFacts]
 TEXT = re.compile(rb"[\t\n\r -~]{4,}")
 DIST_INFO = re.compile(r"(?P<name>[^/]+?)-(?P<version>[^-/]+)\.dist-info")
 LARGEST = 4 << 30  # of a library; the largest published has under one GiB
@@ -56,6 +58,7 @@ class Library:
 
     `key`: its path inside what was asked for, the same in two builds. `digest`: what its RECORD says of its content.
     `file`: where it really is, if not at `path`. `root`: of the folders that Python looks into, which one this is in.
+    `hidden`: its name does not say what it is, so that it counts if it registers operators.
     """
 
     path: str
@@ -67,6 +70,16 @@ class Library:
     digest: str = ""
     file: str = ""
     root: int = 0
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A library that was read, and what owns it; `judged`: its operators were looked at, not only what it links."""
+
+    facts: ElfFacts
+    owner: str
+    judged: bool = True
 
 
 @dataclass(slots=True)
@@ -76,6 +89,9 @@ class Contents:
     `unfollowed`: where Python would look and this did not. `names`: of all files that a loader may find there, also
     links to them. `scripts`: the Python files, read when called. `installed`: torch is installed here, so that the
     runtime that it is built for must be here too. `resigned`: lists of files that are not what was signed.
+
+    Of an archive, which is read in one go, `facts` of each library by path, and `sources`, the C++ and Python files of
+    an sdist that `check` would read of its tree; `complete`: it is an image, and nothing is there but what is in it.
     """
 
     libraries: list[Library] = field(default_factory=list)
@@ -86,6 +102,9 @@ class Contents:
     scripts: dict[str, Callable[[], bytes]] = field(default_factory=dict)
     installed: bool = False
     resigned: list[str] = field(default_factory=list)
+    facts: dict[str, ElfFacts] = field(default_factory=dict)
+    sources: dict[str, bytes] = field(default_factory=dict)
+    complete: bool = False
 
 
 def find(path: str) -> Contents:
@@ -142,8 +161,7 @@ def _walk(root: str) -> Contents:
                 if name.endswith(".dist-info"):
                     owners.update(_record(folder, name, found))
                     found.installed |= is_torch(name)
-            wanted = (name for name in names if MAYBE_SHARED.search(name) or name.endswith((".whl", ".egg")))
-            candidates |= {os.path.join(folder, name): start for name in wanted}
+            candidates |= {os.path.join(folder, name): start for name in names if not name.endswith(SOURCES)}
             for name in names:
                 if name.endswith(".py"):
                     path = os.path.join(folder, name)
@@ -153,7 +171,8 @@ def _walk(root: str) -> Contents:
                     pending += [path for path in more if os.path.isdir(path)]
                     candidates |= {path: os.path.dirname(path) for path in more if os.path.isfile(path)}
                     found.unfollowed += [(os.path.join(folder, name), why) for why in unread]
-    found.names = {os.path.basename(path) for path in (*candidates, *owners) if os.path.exists(path)}
+    called = (path for path in (*candidates, *owners) if MAYBE_SHARED.search(path) and os.path.exists(path))
+    found.names = {os.path.basename(path) for path in called}
     owners = {os.path.realpath(path): owned for path, owned in owners.items()} | owners
     roots = list(dict.fromkeys((*pending, *candidates.values())))
     seen: set[str] = set()
@@ -170,7 +189,7 @@ def _walk(root: str) -> Contents:
                 replace(one, root=roots.index(candidates[path])) for one in found.libraries[before:]
             ]
         except OSError as error:
-            found.errors.append(_unreadable(error))
+            found.errors += [_unreadable(error)] if MAYBE_SHARED.search(path) else []
         except ToolError as error:
             found.errors.append(error)
     found.libraries.sort(key=lambda library: library.path)
@@ -193,14 +212,16 @@ def _folders(start: str, walked: set[str], found: Contents) -> Iterator[tuple[st
 
 def _take(path: str, owner: Owner | None, digest: str, root: str, found: Contents) -> None:
     """Files a candidate of a walk by its first bytes."""
-    start = magic(path)
+    start, named = magic(path), bool(MAYBE_SHARED.search(path))
     if path.endswith(".whl") or (path.endswith(".egg") and start == ZIP):
         wheel = _wheel(path, named=False)
         found.libraries += wheel.libraries
         found.scripts |= wheel.scripts
+        found.skipped += wheel.skipped
     elif start == MAGIC:
-        found.libraries.append(Library(path, owner, key=os.path.relpath(path, root), digest=digest))
-    elif path.endswith(".egg") or not SHARED.search(os.path.basename(path)):
+        key = os.path.relpath(path, root)
+        found.libraries.append(Library(path, owner, key=key, digest=digest, hidden=not named))
+    elif not SHARED.search(os.path.basename(path)):
         pass
     elif _is_text(path):
         found.skipped.append((path, "a text file (a linker script?)"))
@@ -243,10 +264,10 @@ def _record(site: str, dist_info: str, found: Contents) -> Iterator[tuple[str, t
 
 
 def owned(site: str, dist_info: str, record: Iterable[str]) -> Iterator[tuple[str, tuple[Owner, str]]]:
-    """The libraries that a RECORD names: path, owner, and the SHA-256 that it states."""
+    """What a RECORD names that may be a library: path, owner, and the SHA-256 that it states."""
     owner = _owner(dist_info)
     for row in csv.reader(record) if owner else ():
-        if owner and row and MAYBE_SHARED.search(row[0]):
+        if owner and row and not row[0].endswith(SOURCES):
             digest = row[1] if len(row) > 1 and row[1].startswith("sha256=") else ""
             yield os.path.normpath(os.path.join(site, row[0])), (owner, digest)
 
@@ -269,13 +290,16 @@ def _wheel(path: str, *, named: bool) -> Contents:
                 record = io.StringIO(archive.text(name).decode("utf-8", "surrogateescape"))
                 owners.update(owned("", name.split("/")[0], record))
         owner = next((_owner(name.split("/")[0]) for name in names if name.endswith(".dist-info/RECORD")), None)
-        for name in filter(MAYBE_SHARED.search, names):
+        for name in (name for name in names if not name.endswith((*SOURCES, "/"))):
             with archive.open(name) as member:
                 start = member.read(4)
+            where, hidden = f"{path}/{name}", not MAYBE_SHARED.search(name)
             if start == MAGIC or SHARED.search(name):  # elf.read says what is wrong with one that is not ELF
                 digest = owners.get(name, (None, ""))[1]
-                found.libraries.append(Library(f"{path}/{name}", owner, named, path, name, name, digest))
-                found.names.add(os.path.basename(name))
+                found.libraries.append(Library(where, owner, named, path, name, name, digest, hidden=hidden))
+                found.names |= set() if hidden else {os.path.basename(name)}
+            elif start == ZIP and name.endswith((".whl", ".egg")):
+                found.skipped.append((where, "a wheel inside an archive: not looked into"))
         for name in names:
             if name.endswith(".py"):
                 found.scripts[f"{path}/{name}"] = partial(archive.text, name)

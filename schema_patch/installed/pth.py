@@ -1,6 +1,7 @@
 """Where else Python looks, by the files in its site-packages: `.pth`, `.egg-link`, and what editable installs write.
 
-Knows those files. Runs nothing: a line that Python would run is understood if it is setuptools' own, else told.
+Knows those files. Runs nothing: of a module that a line imports and that changes where Python looks, the places that
+are written out in it count; a line or a module that has none is told.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ import ast
 import os
 import re
 
+from .kind import MAYBE_SHARED
+
 SUFFIXES = (".pth", ".egg-link")
-FINDER = re.compile(r"import (?P<module>__editable___\w+)")
-# What lines do that change no search path: to set up coverage, a patch of distutils, the marks of an environment.
-PATHS = re.compile(r"sys\.path|sitedir|meta_path|__editable__")
+IMPORTS = re.compile(r"import\s+(?P<module>\w+)\s*(;|$)")
+# What changes where Python looks; other lines set up coverage, or the marks of an environment.
+PATHS = re.compile(r"sys\.path|sitedir|meta_path|path_hooks|__editable__")
+OTHERWISE = ("_virtualenv", "_distutils_hack")  # patch distutils, and find nothing else
 
 
 def paths(path: str) -> tuple[list[str], list[str]]:
@@ -27,8 +31,9 @@ def paths(path: str) -> tuple[list[str], list[str]]:
     unread: list[str] = []
     for line in lines[:1] if path.endswith(".egg-link") else lines:
         if line.startswith(("import ", "import\t")):
-            more = _mapped(folder, line)
-            if more is None and PATHS.search(line):
+            match = IMPORTS.match(line)
+            more = _written(os.path.join(folder, f"{match['module']}.py")) if match else None
+            if not more and (more is not None or PATHS.search(line)):
                 unread.append(f"a line that Python runs was not followed: {line[:120]}")
             found += more or []
         elif line and not line.startswith("#"):
@@ -36,24 +41,16 @@ def paths(path: str) -> tuple[list[str], list[str]]:
     return found, unread
 
 
-def _mapped(folder: str, line: str) -> list[str] | None:
-    """The folders of an editable install, by the table in the module that its line imports."""
-    match = FINDER.match(line)
-    if not match:
-        return None
+def _written(module: str) -> list[str] | None:
+    """The places that a module names which changes where Python looks; None for one that does not."""
     try:
-        with open(os.path.join(folder, f"{match['module']}.py"), encoding="utf-8") as file:
-            tree = ast.parse(file.read())
+        with open(module, encoding="utf-8") as file:
+            text = file.read()
+        nodes = [*ast.walk(ast.parse(text))]
     except (OSError, SyntaxError, ValueError):
         return None
-    for node in ast.walk(tree):
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        if any(isinstance(target, ast.Name) and target.id == "MAPPING" for target in targets):
-            try:
-                table = ast.literal_eval(node.value)  # type: ignore[attr-defined]
-            except ValueError:
-                return None
-            return [str(place) for place in table.values()] if isinstance(table, dict) else None
-    return None
+    if not PATHS.search(text + module) or os.path.basename(module)[:-3] in OTHERWISE:
+        return None
+    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    places = sorted(os.path.dirname(word) if word.endswith(".py") else word for word in words if os.path.isabs(word))
+    return [place for place in places if (os.path.isdir(place) and place != "/") or MAYBE_SHARED.search(place)]

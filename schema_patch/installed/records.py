@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import csv
-import hashlib
 import io
 import json
 import os
@@ -15,11 +14,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import IO
 
 from schema_patch.model import Edit, Span, ToolError
 from schema_patch.text import edits, files
 
-from .kind import MAYBE_SHARED
+from .kind import SOURCES
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")  # beside it
 
@@ -35,7 +35,17 @@ class Row:
 
 def digest(data: bytes) -> str:
     """The hash of a file as RECORD states it."""
-    return _stated(hashlib.sha256(data).digest())
+    return of_stream(io.BytesIO(data))
+
+
+def of_stream(file: IO[bytes]) -> str:
+    """The same of what is read from a stream."""
+    import hashlib
+
+    found = hashlib.sha256()
+    while piece := file.read(1 << 20):
+        found.update(piece)
+    return _stated(found.digest())
 
 
 def _stated(found: bytes) -> str:
@@ -68,7 +78,7 @@ def _rows(record: Path, status: os.stat_result) -> Iterator[Row]:
     done = 0
     try:
         data = record.read_bytes()
-        lines = data.splitlines(keepends=True) if b".so" in data else []
+        lines = data.splitlines(keepends=True)
         ends = list(accumulate(map(len, lines), initial=0))
         reader = csv.reader(line.decode("utf-8", "surrogateescape") for line in lines)
         for fields in reader:  # of several lines, where a name has such
@@ -86,7 +96,7 @@ def _rows(record: Path, status: os.stat_result) -> Iterator[Row]:
 def _is(site: Path, name: str, status: os.stat_result) -> bool:
     """Whether a name in a RECORD is one of the library with this status."""
     try:
-        return bool(MAYBE_SHARED.search(name)) and os.path.samestat(os.stat(os.path.join(site, name)), status)
+        return not name.endswith(SOURCES) and os.path.samestat(os.stat(os.path.join(site, name)), status)
     except (OSError, ValueError):
         return False
 

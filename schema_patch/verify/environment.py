@@ -11,17 +11,20 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from ctypes import pythonapi
 
 from schema_patch.elf.reader import ElfFacts
 from schema_patch.elf.sycl import sycl_major
-from schema_patch.installed.placed import Placed
+from schema_patch.installed.packages import Placed
 from schema_patch.model import Finding, Location, Severity, ToolError
 
 CALL = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<op>\w+)")
 # Of torch, of compilers and systems: what these have in common with a library of operators is meant to be theirs.
 RUNTIME = re.compile(
-    r"(lib(torch(_(cpu|cuda|xpu|hip|python|global_deps))?|c10(_(cuda|xpu|hip))?|stdc\+\+|gcc_s|sycl|shm|c|m|dl|rt|pthread)|ld-linux)\b"
+    r"(lib(torch(_(cpu|cuda|xpu|hip|python|global_deps))?|c10(_(cuda|xpu|hip))?|stdc\+\+|gcc_s|sycl|shm|c|m|dl|rt|pthread)"
+    r"|ld-linux[-\w]*)\.so\b"
 )
+TORCHS = ("_Z", "aoti_torch_", "torch_library_")
 DEFINED = re.compile(r"""(?:["'](?:\w+::)|define\(\s*f?["']|op_name\s*=\s*["'])(?P<op>\w+)""")
 
 
@@ -125,13 +128,23 @@ def _wrappers(libraries: Sequence[Placed], scripts: Mapping[str, Callable[[], by
 def replaced(libraries: Sequence[ElfFacts]) -> Iterator[ToolError]:
     """Libraries whose registrations go through names that another one has too: who is loaded first is asked for them.
 
-    Of libraries with one file name Python loads one.
+    Of libraries with one file name Python loads one. Names of C that this process has without them, any has.
     """
     for facts in libraries:
+        taken = min(
+            (name for name in facts.relies if not name.startswith(TORCHS) and hasattr(pythonapi, name)), default=""
+        )
+        if taken:
+            why = f"a process has {taken} before it loads the library, and asks that one"
+            yield ToolError(f"could not verify its operators: {why}; ask torch: verify-schemas --load", facts.path)
+        lengths = {*map(len, facts.relies)}  # names are long and many: few of them are looked up
         for other in libraries if facts.relies else ():
             title = os.path.basename(other.path)
-            both = facts.relies & other.exports
-            if both and title != os.path.basename(facts.path) and not RUNTIME.match(title):
+            if title == os.path.basename(facts.path) or RUNTIME.match(title):
+                continue
+            likely = [name for name in other.exports if len(name) in lengths or not name.isascii()]
+            both = facts.relies & {name.decode("ascii", "backslashreplace") for name in likely}
+            if both:
                 more = f" and {len(both) - 1} more names" if len(both) > 1 else ""
                 why = f"{other.path} has {min(both)}{more} too, and may stand in for it"
                 yield ToolError(f"could not verify its operators: {why}; ask torch: verify-schemas --load", facts.path)
@@ -139,19 +152,29 @@ def replaced(libraries: Sequence[ElfFacts]) -> Iterator[ToolError]:
 
 
 def unread(libraries: Sequence[ElfFacts], read: Callable[[str], ElfFacts]) -> Iterator[ToolError]:
-    """Libraries that others need and bring with them, which register operators too and were not read."""
+    """Libraries that others need, or those in turn, and bring with them, which register operators too and were not
+    read."""
     known = {os.path.realpath(facts.path) for facts in libraries}
     for facts in libraries:
-        for folder in filter(None, facts.runpath.split(":")) if facts.registers else ():
-            where = re.sub(r"\$(ORIGIN\b|\{ORIGIN\})", lambda _: os.path.dirname(os.path.abspath(facts.path)), folder)  # noqa: B023
-            for name in facts.needed:
-                path = os.path.realpath(os.path.join(where, name))
-                if path in known or RUNTIME.match(name) or not os.path.isfile(path):
+        pending = [facts] if facts.registers else []
+        for one in pending:  # which grows
+            for path in _brought(one):
+                if path in known:
                     continue
                 known.add(path)
                 try:
-                    registers = read(path).registers
+                    pending.append(read(path))
+                    registers = pending[-1].registers
                 except ToolError:
                     registers = True
                 if registers:
                     yield ToolError(f"it needs {path}, which registers operators too: name it as well", facts.path)
+
+
+def _brought(facts: ElfFacts) -> Iterator[str]:
+    """The files that a library finds by its run path, but for those of torch and of systems."""
+    home = os.path.dirname(os.path.abspath(facts.path))
+    for folder in filter(None, facts.runpath.split(":")):
+        where = re.sub(r"\$(ORIGIN\b|\{ORIGIN\})", lambda _: home, folder)
+        paths = (os.path.realpath(os.path.join(where, name)) for name in facts.needed if not RUNTIME.match(name))
+        yield from filter(os.path.isfile, paths)

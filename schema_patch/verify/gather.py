@@ -6,8 +6,6 @@ of each input is kept with it. Code:
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import shutil
 import sys
@@ -18,9 +16,9 @@ from typing import IO, cast
 
 from schema_patch.elf import reader
 from schema_patch.elf.reader import ElfFacts
-from schema_patch.installed import archives, packages, policy
-from schema_patch.installed.packages import Contents, Library
-from schema_patch.installed.placed import Placed
+from schema_patch.installed import packages, policy, records
+from schema_patch.installed.kind import is_archive
+from schema_patch.installed.packages import Contents, Library, Placed, Read
 from schema_patch.model import Finding, Location, Severity, ToolError
 from schema_patch.text import files
 
@@ -68,7 +66,7 @@ class Gathered:
 class _Work:
     """How the reading is done, and who hears of it."""
 
-    read: archives.Read
+    read: Read
     include_all: bool
     progress: Progress
     expect: Expect
@@ -81,7 +79,7 @@ def gather(
     include_all: bool = False,
     deep: bool = False,
     spaces: Iterable[str] = (),
-    read: archives.Read | None = None,
+    read: Read | None = None,
     progress: Progress | None = None,
     expect: Expect | None = None,
 ) -> Gathered:
@@ -103,7 +101,7 @@ def gather(
     return gathered
 
 
-def _twice(path: str, where: str, *, read: archives.Read, spaces: frozenset[str]) -> ElfFacts:
+def _twice(path: str, where: str, *, read: Read, spaces: frozenset[str]) -> ElfFacts:
     """Reads a library, and a second time by lief where a verdict on its operators will be given."""
     facts = read(path, where)
     told = {found.namespace for found in facts.schemas}
@@ -127,11 +125,17 @@ def _find(path: str, gathered: Gathered, work: _Work) -> Contents:
         found = _standard_input(gathered, work)
     elif os.path.isfile(path):
         with _open(path) as stream:
-            archive = archives.is_archive(stream.peek(512)[:512])  # type: ignore[attr-defined]
-            found = archives.find(stream, path, work.read, work.progress) if archive else packages.find(path)
+            archive = is_archive(stream.peek(512)[:512])  # type: ignore[attr-defined]
+            found = _unarchived(stream, path, work) if archive else packages.find(path)
     else:
         found = packages.find(path)
     return found
+
+
+def _unarchived(stream: IO[bytes], name: str, work: _Work) -> Contents:
+    from schema_patch.installed import archives  # which takes as long to import as a small library to read
+
+    return archives.find(stream, name, work.read, work.progress)
 
 
 def _open(path: str) -> IO[bytes]:
@@ -148,7 +152,6 @@ def _read(found: Contents, gathered: Gathered, work: _Work) -> None:
         gathered.skip(what, why)
     gathered.findings += [Finding("SP213", Location(path), "", RESIGNED, Severity.WARNING) for path in found.resigned]
     placed: list[Placed] = []
-    done = found.facts if isinstance(found, archives.Archive) else {}
     known = {library.facts.path for library in gathered.libraries}
     work.expect(len(found.libraries))
     for library in found.libraries:
@@ -159,8 +162,8 @@ def _read(found: Contents, gathered: Gathered, work: _Work) -> None:
             continue
         known.add(library.path)
         try:
-            if library.path in done:
-                facts = done[library.path]
+            if library.path in found.facts:
+                facts = found.facts[library.path]
             else:
                 work.progress(library.path)
                 with packages.local(library) as file:
@@ -170,34 +173,34 @@ def _read(found: Contents, gathered: Gathered, work: _Work) -> None:
                         facts = reader.read(file, library.path, linked=True)
                     else:
                         facts = work.read(file, library.path)
+                        if library.hidden and not facts.registers:
+                            continue
                         gathered.findings += _changed(library, facts, file)
         except reader.ForeignElf as error:  # packages bring helpers for other machines; torch cannot load those
-            if library.named:
+            if library.named and not library.hidden:
                 gathered.errors.append(error)
-            elif not why_not:
+            elif not why_not and not library.hidden:
                 gathered.skip(library.path, error.message)
         except ToolError as error:
-            if not why_not:
+            if not why_not and not library.hidden:
                 gathered.errors.append(error)
         else:
             if owner and why_not:
                 gathered.skip(str(owner), why_not)
             placed.append(Placed(facts, str(owner) if owner else "", judged=not why_not))
             gathered.place(library)
-    complete = isinstance(found, archives.Archive) and found.complete
     gathered.findings += environment.check(
-        placed, found.names, found.scripts, installed=found.installed, complete=complete
+        placed, found.names, found.scripts, installed=found.installed, complete=found.complete
     )
     gathered.libraries += placed
-    if isinstance(found, archives.Archive):
-        gathered.sources |= found.sources
+    gathered.sources |= found.sources
 
 
 def _standard_input(gathered: Gathered, work: _Work) -> Contents:
     """A tar archive is read as it comes. A wheel or a library must be a file: that one is copied."""
     stream = cast(IO[bytes], sys.stdin.buffer)
-    if archives.is_archive(stream.peek(512)[:512]):  # type: ignore[attr-defined]
-        return archives.find(stream, NAME_OF_STDIN, work.read, work.progress)
+    if is_archive(stream.peek(512)[:512]):  # type: ignore[attr-defined]
+        return _unarchived(stream, NAME_OF_STDIN, work)
     with files.scratch() as copy:
         with open(copy, "wb") as file:
             shutil.copyfileobj(stream, file, 1 << 20)
@@ -212,16 +215,12 @@ def _standard_input(gathered: Gathered, work: _Work) -> Contents:
 
 def _changed(library: Library, facts: ElfFacts, file: str) -> list[Finding]:
     """Holds a library whose operators are judged against its RECORD."""
-    algorithm, _, stated = library.digest.partition("=")
-    if algorithm != "sha256" or not facts.schemas:
+    stated = library.digest.rstrip("=")
+    if not stated.startswith("sha256=") or not facts.schemas:
         return []
-    digest = hashlib.sha256()
     with open(file, "rb") as content:
-        while piece := content.read(1 << 20):
-            digest.update(piece)
-    found = base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
-    if found == stated.rstrip("="):
-        return []
+        if records.of_stream(content) == stated:
+            return []
     message = (
         f"expected the content that the RECORD of {library.owner} states, found another: rebuilt in place, or damaged"
     )

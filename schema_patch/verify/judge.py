@@ -94,13 +94,14 @@ def check(
     ]
     findings += [finding for library in libraries for finding in _second_reader(library)]
     findings += _contradictions(rows, imports)
-    findings += [finding for library in libraries for finding in _devices(library, wanted)]
+    built = [row for library in libraries for row in _devices(library, wanted)]
+    findings += [row for row in built if isinstance(row, Finding)]
     if libraries:
         findings += [finding for name in require for finding in _required(name, rows, len(libraries), where, imports)]
     checked = tuple(
         Checked(row.op, row.where, row.found.text, row.judgement.verdict, row.judgement.reason) for row in rows
     )
-    checked += tuple(_device_rows(libraries, wanted))
+    checked += tuple(row for row in built if isinstance(row, Checked))
     errors = [error for row in rows if (error := _doubtful(row, table))]
     ours = {row.library for row in rows if row.effect}
     for library in libraries:
@@ -194,31 +195,19 @@ def _runtime(library: ElfFacts, expected: str, asked_by: str) -> Iterator[Findin
         yield Finding("SP201", Location(library.path), "", message)
 
 
-def _devices(library: ElfFacts, wanted: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Finding]:
-    """A device that a library with device code has none for: the call fails there, or compiles for minutes."""
-    kernels = library.device.kernels()
-    for word, ips in wanted:
-        for ip, name in ips.items():
-            missing = targets.lacking(kernels, ip)
-            if missing:
-                has = targets.summary(library.device.targets())
-                many = f"{len(missing)} of {len(kernels)} kernels"
-                message = (
-                    f"no code for {name} ({ip}.x) and no SPIR-V in {many}, such as {missing[0][:120]}; it has {has}"
-                )
-                yield Finding("SP205", Location(library.path), "", f"--target {word}: {message}")
-
-
-def _device_rows(libraries: Sequence[ElfFacts], wanted: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Checked]:
-    for library in libraries:
-        kernels = library.device.kernels()
-        for _, ips in wanted if kernels else ():
-            for ip, name in ips.items():
-                missing = len(targets.lacking(kernels, ip))
-                verdict = Verdict.WRONG if missing else Verdict.RIGHT
-                native = sum(any(code.startswith(f"{ip}.") for code in codes) for codes in kernels.values())
-                reason = f"{native} of {len(kernels)} kernels compiled for it, {missing} with neither that nor SPIR-V"
-                yield Checked(name, Location(library.path), "", verdict, reason)
+def _devices(library: ElfFacts, wanted: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Finding | Checked]:
+    """What has code for each device: where a kernel has none, its call fails, or compiles for minutes."""
+    kernels, where = library.device.kernels() if wanted else {}, Location(library.path)
+    for word, ip, name in ((word, *one) for word, ips in wanted if kernels for one in ips.items()):
+        missing = targets.lacking(kernels, ip)
+        native = sum(any(code.startswith(f"{ip}.") for code in codes) for codes in kernels.values())
+        reason = f"{native} of {len(kernels)} kernels compiled for it, {len(missing)} with neither that nor SPIR-V"
+        yield Checked(name, where, "", Verdict.WRONG if missing else Verdict.RIGHT, reason)
+        if missing:
+            has = targets.summary(library.device.targets())
+            many = f"{len(missing)} of {len(kernels)} kernels"
+            message = f"no code for {name} ({ip}.x) and no SPIR-V in {many}, such as {missing[0][:120]}; it has {has}"
+            yield Finding("SP205", where, "", f"--target {word}: {message}")
 
 
 def unread_devices(library: ElfFacts) -> Iterator[ToolError]:

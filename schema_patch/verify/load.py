@@ -175,11 +175,12 @@ def _compared(facts: ElfFacts, registered: Sequence[str], parsed: Sequence[str])
     read = dict(zip(parsed, facts.schemas, strict=True))
     named = {f"{found.namespace}::{found.name}" for found in facts.named}
     for text, found in read.items():
-        if text not in registered:
-            other = next((row for row in registered if _name(row) == _name(text)), "nothing of that name")
+        if text not in {form for row in registered for form in _forms(row)}:
+            other = next((row for row in registered if _name(text) in _forms(_name(row))), "nothing of that name")
             message = f"read of it: {' '.join(found.text.split())}; torch registers {other}"
             loaded.findings.append(Finding("SP215", where, found.schema.op, message))
-    more = [row for row in registered if row not in read and _name(row) not in {_name(text) for text in read}]
+    names = {_name(text) for text in read}
+    more = [row for row in registered if names.isdisjoint(_forms(_name(row)))]
     unread = [row for row in more if _name(row) not in named]
     if unread and not facts.unread:
         for row in unread:
@@ -204,6 +205,11 @@ def _compared(facts: ElfFacts, registered: Sequence[str], parsed: Sequence[str])
 
 def _name(text: str) -> str:
     return text.partition("(")[0].strip()
+
+
+def _forms(text: str) -> tuple[str, str]:
+    """A text, and the same in a namespace that is not known."""
+    return text, text.partition("::")[2]
 
 
 def _full(found: FoundSchema) -> str:

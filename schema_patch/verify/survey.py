@@ -13,13 +13,12 @@ from typing import Any
 from schema_patch.elf import reader, targets
 from schema_patch.elf.sycl import sycl_major
 from schema_patch.installed import runtime
-from schema_patch.installed.placed import Placed
+from schema_patch.installed.packages import Placed
 from schema_patch.model import Report, ToolError
 from schema_patch.schemas import table as tables
 from schema_patch.schemas.table import Table
 
 from . import environment, judge
-from . import load as loading
 from .gather import Expect, Gathered, Progress, gather
 
 
@@ -82,6 +81,8 @@ def _devices(found: Gathered, where: str) -> Iterator[ToolError]:
 
 def _loaded(found: Gathered, progress: Progress | None) -> None:
     """Puts what torch registers in the place of what was read."""
+    from . import load as loading  # which most do not ask for
+
     progress = progress or (lambda _: None)
     told = {loaded.facts.path: loaded for loaded in loading.ask(found.judged, progress)}
     for loaded in told.values():
@@ -116,7 +117,7 @@ def facts_of(found: Gathered) -> dict[str, object]:
 
 def _library(library: Placed) -> dict[str, object]:
     facts = library.facts
-    counts = facts.device.targets()
+    counts, kernels = facts.device.targets(), facts.device.kernels()
     return {
         "path": facts.path,
         "owner": library.owner,
@@ -137,9 +138,9 @@ def _library(library: Placed) -> dict[str, object]:
         "namespaces": sorted({schema.namespace for schema in facts.schemas} - {""}),
         "images": facts.device.images,
         "targets": {code: {"name": targets.title(code), "kernels": count} for code, count in counts.items()},
-        "kernels": len(facts.device.kernels()),
-        "kernel_targets": {kernel: sorted(codes) for kernel, codes in sorted(facts.device.kernels().items())},
-        "without_spirv": len(targets.lacking(facts.device.kernels(), "")),
+        "kernels": len(kernels),
+        "kernel_targets": {kernel: sorted(codes) for kernel, codes in sorted(kernels.items())},
+        "without_spirv": len(targets.lacking(kernels, "")),
         "compressed": any(code.compressed for code in facts.device.codes),
         "unread": list(facts.device.unread),
     }

@@ -11,7 +11,7 @@ import pytest
 from elf_files import OTHER, VOID, build
 
 from schema_patch.elf.reader import ElfFacts, FoundSchema
-from schema_patch.installed.placed import Placed
+from schema_patch.installed.packages import Placed
 from schema_patch.model import Finding, Severity
 from schema_patch.schemas.grammar import parse
 from schema_patch.verify import environment, survey

@@ -27,7 +27,7 @@ def put(path: Path, data: bytes) -> Path:
 
 
 def names(found: packages.Contents, root: Path) -> list[str]:
-    return [os.path.relpath(library.path, root) for library in found.libraries]
+    return [os.path.relpath(library.path, root) for library in found.libraries if not library.hidden]
 
 
 def wheel(path: Path, members: dict[str, bytes]) -> Path:

@@ -88,7 +88,7 @@ def _installed(path: str, progress: Callable[[str], None], names: dict[str, str]
     installed = packages.find(path)
     if installed.errors:
         raise installed.errors[0]
-    for library in installed.libraries:
+    for library in (one for one in installed.libraries if not one.hidden):
         where = library.path
         for old, new in names.items():
             where = where.replace(old, new)

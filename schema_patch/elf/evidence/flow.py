@@ -110,13 +110,14 @@ def _backwards(after: dict[int, tuple[int, ...]]) -> list[int]:
     stack = [(EXIT, iter(before.get(EXIT, ())))]
     while stack:
         address, ahead = stack[-1]
-        found = next((other for other in ahead if other not in seen), None)
-        if found is None:
+        for found in ahead:
+            if found not in seen:
+                seen.add(found)
+                stack.append((found, iter(before.get(found, ()))))
+                break
+        else:
             done.append(address)
             stack.pop()
-        else:
-            seen.add(found)
-            stack.append((found, iter(before.get(found, ()))))
     return done[::-1]
 
 

@@ -6,12 +6,12 @@ import re
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 
 from schema_patch.elf import dynamic
 from schema_patch.elf.dynamic import Dynamic
-from schema_patch.elf.layout import Bytes, Layout
+from schema_patch.elf.layout import Bytes, Layout, text
 
 from . import traced
 from .instructions import END, PLAIN, Line, Step, decode
@@ -48,6 +48,7 @@ class Image:
         self._steps: dict[int, Step] = {}
         self._lines: dict[int, Line] = {}
         self._read: dict[int, tuple[str, int]] = {}
+        self._named: dict[tuple[str, ...], set[int]] = {}
         self._words: dict[int, Value] = {}
         self._fixed = sorted(layout.fixed)
         self._weak: set[str] = set()  # functions of others that may be missing
@@ -89,8 +90,8 @@ class Image:
 
     def first(self, address: int) -> int:
         """The word at an address before any code runs, as far as it is an address; also of what may be missing."""
-        place = address - IMAGE
-        return self._resolved(*self._symbols[place]) if place in self._symbols else self._own(place)
+        symbol = self._symbols.get(address - IMAGE)
+        return self._resolved(*symbol) if symbol else self._own(address - IMAGE)
 
     def _resolved(self, index: int, addend: int) -> int:
         value = self._symbol(index)[1]
@@ -113,23 +114,25 @@ class Image:
     def _symbol_read(self, index: int) -> tuple[str, int]:
         at, info, section, value = self._row(index)
         start, end = self.dyn.names
-        stop = self.data.find(b"\0", start + at, min(end, start + at + LONGEST_NAME))
-        name = self.data[start + at : max(stop, start + at)].decode("ascii", "backslashreplace")
+        name = text(self.data, start + at, min(end, start + at + LONGEST_NAME))
         if section == dynamic.UNDEFINED and info >> 4 == WEAK and not self._version(index).startswith(OF_C):
             self._weak.add(name)
         return name, value
 
     def _row(self, index: int) -> tuple[int, int, int, int]:
         """Of a dynamic symbol where its name is, what it is, its section, and its address."""
-        place = (self._first or len(self.data)) + dynamic.SYMBOL.size * index
-        if place + dynamic.SYMBOL.size > len(self.data):
+        if index >= len(self._rows):
             return 0, 0, dynamic.UNDEFINED, 0
-        at, info, _, section, value, _ = dynamic.SYMBOL.unpack_from(self.data, place)
+        at, info, _, section, value, _ = self._rows[index]
         return at, info, section, 0 if section == dynamic.UNDEFINED else value
 
     @cached_property
-    def _first(self) -> int | None:
-        return self.layout.offset(self.dyn.tags.get(dynamic.SYMTAB, 0), dynamic.SYMBOL.size)
+    def _rows(self) -> list[tuple[int, ...]]:
+        """The dynamic symbols that relocations name, and those before."""
+        first = self.layout.offset(self.dyn.tags.get(dynamic.SYMTAB, 0), dynamic.SYMBOL.size) or len(self.data)
+        count = 1 + max((index for index, _ in self._symbols.values()), default=-1)
+        table = self.data[first : first + dynamic.SYMBOL.size * count]
+        return list(dynamic.SYMBOL.iter_unpack(table[: len(table) - len(table) % dynamic.SYMBOL.size]))
 
     @cached_property
     def _tables(self) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]], list[int]]:
@@ -141,6 +144,8 @@ class Image:
             kind = info & 0xFFFFFFFF
             if kind == dynamic.RELATIVE:
                 relative.append((place, addend))
+                if not place & 7:
+                    continue
             elif kind == IRELATIVE:
                 asked.append(addend)
             elif kind in (dynamic.GLOB_DAT, dynamic.JUMP_SLOT, ABSOLUTE):
@@ -158,8 +163,8 @@ class Image:
     @cached_property
     def _relative(self) -> tuple[array[int], array[int]]:
         rows = self._tables[1]
-        rows[:] = [row for row in rows if min(row) >= 0 and max(row) < 1 << 63]  # others are damage
-        found = array("q", (place for place, _ in rows)), array("q", (addend for _, addend in rows))
+        rows[:] = [row for row in rows if 0 <= row[0] < 1 << 63 and 0 <= row[1] < 1 << 63]  # others are damage
+        found = array("q", [place for place, _ in rows]), array("q", [addend for _, addend in rows])
         rows.clear()
         return found
 
@@ -189,7 +194,7 @@ class Image:
 
     def is_of_c(self, name: str) -> bool:
         """Whether a function of others is asked for in a version of C's or C++'s own libraries."""
-        indices = {self._symbols[place][0] for place in self.slots((name,), "\0")}
+        indices = {self._symbols[place][0] for place in self._places.get(name, ())}
         return bool(indices) and all(self._version(index).startswith(OF_C) for index in indices)
 
     def _version(self, index: int) -> str:
@@ -213,38 +218,49 @@ class Image:
         """Whether code that was followed read the word at a place of the file."""
         return IMAGE + place in self._words
 
-    def own(self, names: tuple[str, ...]) -> set[int]:
+    def own(self, begins: tuple[str, ...]) -> set[int]:
         """The addresses of functions of the library itself whose names begin so."""
-        begins = tuple(name.encode() for name in names)
-        found = dynamic.symbols(self.data, self.layout, self.dyn, self.where, begins)
-        return {symbol.value for symbol in found if symbol.value}
+        if begins not in self._named:
+            names, rows = self._exported
+            prefixes = tuple(name.encode() for name in begins)
+            self._named[begins] = {value for at, value, _ in rows if names.startswith(prefixes, at)}
+        return self._named[begins]
+
+    @cached_property
+    def _exported(self) -> tuple[bytes, list[tuple[int, int, int]]]:
+        return dynamic.exported(self.data, self.layout, self.dyn, self.where)
 
     def relied(self, entered: Collection[int]) -> set[str]:
         """The names by which what was followed is found: functions that were entered, data, torch's registration."""
         found = {self._symbol(self._symbols[place][0]) for place in self.slots(REGISTRATIONS)}
         names = set[str]()
         for value, places in self.inner_slots.items():
-            code = any(part.holds(value) for part in self.layout.code)
-            if IMAGE + value in entered or (not code and any(map(self.was_read, places))):
+            data = any(map(self.was_read, places)) and not any(part.holds(value) for part in self.layout.code)
+            if data or IMAGE + value in entered:
                 names |= {self._symbol(self._symbols[place][0])[0] for place in places}
         return {name for name, value in found if not value} | {name for name in names if not INLINE.match(name)}
 
-    def slots(self, names: Iterable[str], end: str = "") -> list[int]:
-        """Where the addresses of functions of others are kept whose names begin so; or end there, too."""
-        begins = tuple(f"{name}{end}".encode() for name in names)
-        named = self.data[slice(*self.dyn.names)]
-        return [place for at, places in self._places.items() if named.startswith(begins, at) for place in places]
+    @property
+    def filled(self) -> Collection[int]:
+        """Where the loader puts addresses by their names."""
+        return self._symbols.keys()
 
-    def imports(self, names: Iterable[str]) -> bool:
+    def slots(self, begins: tuple[str, ...]) -> list[int]:
+        """Where the addresses of functions are kept whose names begin so, the library's own among them."""
+        found = [place for name, places in self._places.items() if name.startswith(begins) for place in places]
+        return found + [place for address in self.own(begins) for place in self.inner_slots.get(address, ())]
+
+    def imports(self, names: Collection[str]) -> bool:
         """Whether the library needs one of some functions of others."""
-        return bool(self.slots(names, "\0"))
+        return not self._places.keys().isdisjoint(names)
 
     @cached_property
-    def _places(self) -> dict[int, list[int]]:
-        """The slots of each name, by where it begins in the table of names."""
-        found: dict[int, list[int]] = {}
+    def _places(self) -> dict[str, list[int]]:
+        """The slots of each function of others."""
+        found: dict[str, list[int]] = {}
         for place, (index, _) in self._symbols.items():
-            found.setdefault(self._row(index)[0], []).append(place)
+            if not self._row(index)[3]:
+                found.setdefault(self._symbol(index)[0], []).append(place)
         return found
 
     @cached_property

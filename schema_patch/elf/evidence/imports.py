@@ -95,7 +95,8 @@ class Imports:
         if self.traces and (name in COMPARE or not (do or TORCH.match(name))):
             self._show(f, name)
         if do:
-            return do(f, site)
+            f.registers.general[0] = do(f, site)
+            return True
         self._hands_over(f, site)
         self._tells(f, name, site)
         if TORCH.match(name) and not CALLS_BACK.search(name):
@@ -132,7 +133,7 @@ class Imports:
             return quiet
         return None
 
-    def _opens(self, f: Follower, site: int) -> bool:
+    def _opens(self, f: Follower, site: int) -> Value:
         """torch::Library(kind, std::string ns, key, file, line)"""
         parts = string(f, f.argument(2))
         space = _whole(parts)
@@ -141,33 +142,30 @@ class Imports:
         if isinstance(this, int):
             self.libraries[this] = space
         _fill(f, this, LIBRARY, Foreign(Space(space)))
-        f.registers.general[0] = f.argument(0)
-        return True
+        return this
 
-    def _opens_stable(self, f: Follower, site: int) -> bool:
+    def _opens_stable(self, f: Follower, site: int) -> Value:
         """int f(const char* ns, const char* file, uint32_t line, TorchLibraryHandle* library)"""
         space = _whole(f.memory.text(f.argument(0)))
         self._open(f, space)
         f.memory.store(f.argument(3), 8, Foreign(Space(space)))
-        f.registers.general[0] = 0
-        return True
+        return 0
 
-    def _defines(self, f: Follower, site: int, library: Value, schema: Value) -> bool:
+    def _defines(self, f: Follower, site: int, library: Value, schema: Value) -> Value:
         found = [tag for tag in tags(f.memory, schema, EITHER) if isinstance(tag, Text)]
         spaces = [tag.name for tag in tags(f.memory, library, LIBRARY) if isinstance(tag, Space)]
         if isinstance(library, int) and library in self.libraries:
             spaces = [self.libraries[library]]
         self._record(f, site, found[0] if found else Text(None, ""), spaces[0] if spaces else None)
-        return _gives_first(f, site)
+        return f.argument(0)
 
-    def _defines_stable(self, f: Follower, site: int) -> bool:
+    def _defines_stable(self, f: Follower, site: int) -> Value:
         library = f.argument(0)
         parts = f.memory.text(f.argument(1))
         space = library.tag if isinstance(library, Foreign) else None
         text = _text(parts)
         self._record(f, site, text, space.name if isinstance(space, Space) else None)
-        f.registers.general[0] = 0
-        return True
+        return 0
 
     def _hands_over(self, f: Follower, site: int) -> None:
         """Notes that a function which nobody knows is given a library: it may register there."""
@@ -231,20 +229,18 @@ def _fill(f: Follower, address: Value, size: int, value: Foreign) -> None:
 def _parses(size: int) -> Do:
     """FunctionSchema parseSchema(const std::string&, bool): the result is where the first argument says."""
 
-    def do(f: Follower, _: int) -> bool:
-        parts = string(f, f.argument(1))
-        text = _text(parts)
+    def do(f: Follower, _: int) -> Value:
+        text = _text(string(f, f.argument(1)))
         _fill(f, f.argument(0), size, Foreign(text))
-        return _gives_first(f, 0)
+        return f.argument(0)
 
     return do
 
 
-def _gives_first(f: Follower, _: int) -> bool:
-    f.registers.general[0] = f.argument(0)
-    return True
+def _gives_first(f: Follower, _: int) -> Value:
+    return f.argument(0)
 
 
-def _makes_foreign(f: Follower, _: int) -> bool:
+def _makes_foreign(f: Follower, _: int) -> Value:
     _fill(f, f.argument(0), FUNCTION, FOREIGN)
-    return True
+    return FOREIGN

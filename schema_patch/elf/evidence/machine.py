@@ -312,7 +312,7 @@ class Memory:
             before = len(self._escaped)
             escaped = [at for at in self.words if self._escapes(at)]
             for at in escaped:
-                word = self.words[at]
+                word = self.words.get(at)  # where others may run, one that escapes takes others with it
                 if isinstance(word, int):
                     self.escape(word)
             pending = len(self._escaped) > before

@@ -13,6 +13,7 @@ from .machine import FOREIGN, LEAST_ADDRESS, MASK, Memory, Registers, Value, Wor
 Get = Callable[[Registers, Memory], Value]
 Set = Callable[[Registers, Memory, Value], None]
 GetWords = Callable[[Registers, Memory], list[Word]]
+PutWords = Callable[[Registers, Memory, list[Word]], None]
 
 IMMEDIATES = frozenset(
     {
@@ -161,7 +162,7 @@ def words(instruction: Instruction, index: int) -> tuple[GetWords, int] | None:
     return (lambda r, m: list(r.vector[number][:count])), size
 
 
-def put_words(instruction: Instruction, index: int, *, clears: bool) -> Callable[[Registers, Memory, list[Word]], None]:
+def put_words(instruction: Instruction, index: int, *, clears: bool) -> PutWords:
     """Writes a vector operand; `clears`: what of a register lies beyond becomes zero, as AVX has it."""
     if instruction.op_kind(index) == OpKind.MEMORY:
         place = address(instruction)

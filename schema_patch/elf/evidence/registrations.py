@@ -14,8 +14,7 @@ from functools import cached_property
 from schema_patch.elf import calls
 from schema_patch.elf.dynamic import Dynamic
 from schema_patch.elf.frames import Functions
-from schema_patch.elf.layout import Bytes, Layout, holds
-from schema_patch.text.collector import without_collector
+from schema_patch.elf.layout import Bytes, Layout, Part, holds
 
 from . import effects, held, imports
 from .apart import Apart
@@ -121,24 +120,29 @@ class _Search:
 
         Gives the functions that keep one's address in a register, for many calls.
         """
-        ways, left = dict(ways), set(slots)
+        ways, keepers = dict(ways), set[int]()
+        for part, place, slot, is_call in (way for each in slots for way in self._through.get(each, ())):
+            if is_call:
+                found.setdefault(slots[slot], set()).add(place)
+                continue
+            ways |= dict.fromkeys(calls.entries(self.data, part, place), slots[slot])
+            around = self.functions.around(place)
+            if around and place - around[0] > STUB and not self._is_stub(place):
+                found.setdefault(slots[slot], set()).add(place + 6)  # a call in the place of a return
         for part in self.layout.code:
-            for place, slot, is_call in calls.stubs(self.data, part, slots):
-                left.discard(slot)
-                if is_call:
-                    found.setdefault(slots[slot], set()).add(place)
-                    continue
-                ways |= dict.fromkeys(calls.entries(self.data, part, place), slots[slot])
-                around = self.functions.around(place)
-                if around and place - around[0] > STUB and not self._is_stub(place):
-                    found.setdefault(slots[slot], set()).add(place + 6)  # a call in the place of a return
-        keepers = [
-            self.around(site for site, _ in calls.references(self.data, part, left)) for part in self.layout.code
-        ]
-        for part in self.layout.code:
+            keepers |= self.around(site for site, _ in calls.references(self.data, part, slots.keys() - self._through))
             for site, target in calls.direct(self.data, part, ways):
                 found.setdefault(ways[target], set()).add(site)
-        return set().union(*keepers)
+        return keepers
+
+    @cached_property
+    def _through(self) -> dict[int, list[tuple[Part, int, int, bool]]]:
+        """Of each slot, where code leads through it: see calls.stubs."""
+        found: dict[int, list[tuple[Part, int, int, bool]]] = {}
+        for part in self.layout.code:
+            for place, slot, is_call in calls.stubs(self.data, part, self.image.filled):
+                found.setdefault(slot, []).append((part, place, slot, is_call))
+        return found
 
     def _is_stub(self, place: int) -> bool:
         """Whether a jump stands among its like, as in the tables that linkers make."""
@@ -301,7 +305,6 @@ def trace(data: Bytes, layout: Layout, dyn: Dynamic, where: str) -> tuple[list[R
     return found, Users(sorted([*uses, *search.kept]), search.shown)
 
 
-@without_collector()
 def _searched(image: Image) -> tuple[_Search, list[ReadRegistration]]:
     functions = Functions(image.data, image.layout)
     program = Program(image, functions, lambda name: name.startswith((*OPENS, *DEFINES)), never_returns)

@@ -10,23 +10,34 @@ from iced_x86 import Instruction, Mnemonic, OpKind
 from . import operands
 from .conditions import UNKNOWN, holds
 from .machine import FOREIGN, LEAST_ADDRESS, MASK, RSP, Item, Memory, Registers, Value, mixed, reckoned, side
+from .operands import Get, Set
 
 Act = Callable[[Registers, Memory], None]
 Make = Callable[[Instruction], "Act | None"]
 UNEQUAL = (None, False, None, None)
 
 
-def _move(instruction: Instruction) -> Act | None:
-    get, put = operands.getter(instruction, 1), operands.setter(instruction, 0)
-    if not get or not put:
-        return None
+def _of(reads: tuple[int, ...], writes: tuple[int, ...] = (0,)) -> Callable[[Callable[..., Act]], Make]:
+    """Hands the operands of these numbers over; there is no act where one is of a kind that is not followed."""
+
+    def wrap(make: Callable[..., Act]) -> Make:
+        def made(instruction: Instruction) -> Act | None:
+            gets = [operands.getter(instruction, n) for n in reads]
+            puts = [operands.setter(instruction, n) for n in writes]
+            return make(instruction, *gets, *puts) if None not in gets and None not in puts else None
+
+        return made
+
+    return wrap
+
+
+@_of((1,))
+def _move(_: Instruction, get: Get, put: Set) -> Act:
     return lambda r, m: put(r, m, get(r, m))
 
 
-def _signed(instruction: Instruction) -> Act | None:
-    get, put = operands.getter(instruction, 1), operands.setter(instruction, 0)
-    if not get or not put:
-        return None
+@_of((1,))
+def _signed(instruction: Instruction, get: Get, put: Set) -> Act:
     half = 1 << 8 * operands.size_of(instruction, 1) - 1
 
     def act(r: Registers, m: Memory) -> None:
@@ -36,21 +47,17 @@ def _signed(instruction: Instruction) -> Act | None:
     return act
 
 
-def _lea(instruction: Instruction) -> Act | None:
-    place, put = operands.address(instruction), operands.setter(instruction, 0)
-    if not put:
-        return None
+@_of(())
+def _lea(instruction: Instruction, put: Set) -> Act:
+    place = operands.address(instruction)
     return lambda r, m: put(r, m, place(r, m))
 
 
 def _arithmetic(how: Callable[[int, int], int], *, keeps: bool = True, borrows: bool = False) -> Make:
     """Of two operands; `keeps` the result, `borrows` as a subtraction does."""
 
-    def make(instruction: Instruction) -> Act | None:
-        left, right = operands.getter(instruction, 0), operands.getter(instruction, 1)
-        put = operands.setter(instruction, 0) if keeps else None
-        if not left or not right or (keeps and not put):
-            return None
+    @_of((0, 1), (0,) if keeps else ())
+    def make(instruction: Instruction, left: Get, right: Get, put: Set | None = None) -> Act:
         mask = (1 << 8 * operands.size_of(instruction, 0)) - 1
         half = mask + 1 >> 1
         same = (
@@ -96,10 +103,8 @@ def _arithmetic(how: Callable[[int, int], int], *, keeps: bool = True, borrows: 
 
 
 def _one(how: Callable[[int], int], *, flags: bool = True) -> Make:
-    def make(instruction: Instruction) -> Act | None:
-        get, put = operands.getter(instruction, 0), operands.setter(instruction, 0)
-        if not get or not put:
-            return None
+    @_of((0,))
+    def make(instruction: Instruction, get: Get, put: Set) -> Act:
         mask = (1 << 8 * operands.size_of(instruction, 0)) - 1
 
         def act(r: Registers, m: Memory) -> None:
@@ -122,14 +127,8 @@ def _one(how: Callable[[int], int], *, flags: bool = True) -> Make:
 def _shift(how: Callable[[int, int, int], int]) -> Make:
     """`how` is given the number, the count, and the bits of the operand."""
 
-    def make(instruction: Instruction) -> Act | None:
-        get, count, put = (
-            operands.getter(instruction, 0),
-            operands.getter(instruction, 1),
-            operands.setter(instruction, 0),
-        )
-        if not get or not count or not put:
-            return None
+    @_of((0, 1))
+    def make(instruction: Instruction, get: Get, count: Get, put: Set) -> Act:
         bits = 8 * operands.size_of(instruction, 0)
 
         def act(r: Registers, m: Memory) -> None:
@@ -157,11 +156,10 @@ def _multiply(instruction: Instruction) -> Act | None:
     if instruction.op_count < 2:
         return None
     first = 1 if instruction.op_count == 3 else 0
-    left, right = operands.getter(instruction, first), operands.getter(instruction, first + 1)
-    put = operands.setter(instruction, 0)
-    if not left or not right or not put:
-        return None
+    return _of((first, first + 1))(_product)(instruction)
 
+
+def _product(_: Instruction, left: Get, right: Get, put: Set) -> Act:
     def act(r: Registers, m: Memory) -> None:
         a, b = left(r, m), right(r, m)
         r.flags = UNKNOWN
@@ -171,10 +169,8 @@ def _multiply(instruction: Instruction) -> Act | None:
     return act
 
 
-def _conditional(instruction: Instruction) -> Act | None:
-    get, old, put = operands.getter(instruction, 1), operands.getter(instruction, 0), operands.setter(instruction, 0)
-    if not get or not old or not put:
-        return None
+@_of((1, 0))
+def _conditional(instruction: Instruction, get: Get, old: Get, put: Set) -> Act:
     condition = instruction.condition_code
 
     def act(r: Registers, m: Memory) -> None:
@@ -188,11 +184,9 @@ def _conditional(instruction: Instruction) -> Act | None:
     return act
 
 
-def _set(instruction: Instruction) -> Act | None:
-    put = operands.setter(instruction, 0)
+@_of(())
+def _set(instruction: Instruction, put: Set) -> Act:
     condition = instruction.condition_code
-    if not put:
-        return None
 
     def act(r: Registers, m: Memory) -> None:
         met = holds(condition, r.flags)
@@ -201,11 +195,8 @@ def _set(instruction: Instruction) -> Act | None:
     return act
 
 
-def _push(instruction: Instruction) -> Act | None:
-    get = operands.getter(instruction, 0)
-    if not get:
-        return None
-
+@_of((0,), ())
+def _push(_: Instruction, get: Get) -> Act:
     def act(r: Registers, m: Memory) -> None:
         new, top = get(r, m), r.general[RSP]
         top = top - 8 if isinstance(top, int) else top
@@ -215,11 +206,8 @@ def _push(instruction: Instruction) -> Act | None:
     return act
 
 
-def _pop(instruction: Instruction) -> Act | None:
-    put = operands.setter(instruction, 0)
-    if not put:
-        return None
-
+@_of(())
+def _pop(_: Instruction, put: Set) -> Act:
     def act(r: Registers, m: Memory) -> None:
         top = r.general[RSP]
         old = m.load(top, 8)
@@ -239,20 +227,16 @@ def _leave(_: Instruction) -> Act:
 
 
 def _exchange(adds: bool) -> Make:
-    def make(instruction: Instruction) -> Act | None:
-        gets = [operands.getter(instruction, i) for i in (0, 1)]
-        puts = [operands.setter(instruction, i) for i in (0, 1)]
-        if None in gets or None in puts:
-            return None
-
+    @_of((0, 1), (0, 1))
+    def make(_: Instruction, left: Get, right: Get, put: Set, back: Set) -> Act:
         def act(r: Registers, m: Memory) -> None:
-            a, b = (get(r, m) for get in gets if get)
+            a, b = left(r, m), right(r, m)
             both = isinstance(a, int) and isinstance(b, int)
-            puts[1](r, m, a)  # type: ignore[misc]
+            back(r, m, a)
             if adds:
                 r.flags = UNKNOWN
                 b = reckoned(m, operator.add, a, b) if both else mixed(m, a, b)  # type: ignore[arg-type]
-            puts[0](r, m, b)  # type: ignore[misc]
+            put(r, m, b)
 
         return act
 

@@ -23,7 +23,9 @@ from .program import Program
 MOST = 2_000_000  # instructions: some seconds. Published libraries have at most a fifth of that
 UNBOUNDED = 1 << 10  # bytes of a function that no table names
 STUB = 13  # bytes in which a stub has its jump
-READS = (Mnemonic.CALL, Mnemonic.JMP, Mnemonic.MOV)
+NEXT, NEAR, MOV = FlowControl.NEXT, OpKind.NEAR_BRANCH64, Mnemonic.MOV
+NAMES = 6  # bytes at least of an instruction that names a place
+READS = (Mnemonic.CALL, Mnemonic.JMP, MOV)
 KERNELS_OLD = 0x80  # of `int`
 
 
@@ -56,20 +58,26 @@ class Start:
 
     def _swept(self, start: int, end: int, entry: int) -> Iterator[int]:
         """Where instructions lead, up to one that was looked at: addresses of code. Notes whom they ask."""
-        seen, now = self._seen, Instruction()
+        seen = self._seen
         code = self.image.layout.constant(self.image.data, start, end - start) if start not in seen else b""
-        decoder, at, last = Decoder(64, code, ip=start), start, start + len(code)
-        while at < last and at not in seen:
-            seen.add(at)
-            decoder.decode_out(now)
-            at, flow = now.next_ip, now.flow_control
-            if flow == FlowControl.NEXT and not now.is_ip_rel_memory_operand:
+        last, note, at = start + len(code), seen.add, start
+        for now in Decoder(64, code, ip=start):
+            if at in seen:
+                return
+            note(at)
+            size, flow = now.len, now.flow_control
+            at += size
+            if flow == NEXT and (size < NAMES or now.mnemonic != MOV or not now.is_ip_rel_memory_operand):
                 continue
-            near = flow != FlowControl.NEXT and now.op0_kind == OpKind.NEAR_BRANCH64
-            if near and start <= now.near_branch_target < last:
-                yield now.near_branch_target
-                continue
-            to = IMAGE + now.near_branch_target if near else _read(self.image, now)
+            if flow != NEXT and now.op0_kind == NEAR:
+                leads = now.near_branch_target
+                if start <= leads < last:
+                    if leads not in seen:
+                        yield leads
+                    continue
+                to = IMAGE + leads
+            else:
+                to = _read(self.image, now)
             if to and to not in self._behind:
                 self._behind[to] = self._led(to)
             name, address = self._behind[to] if to else (None, 0)
@@ -91,8 +99,11 @@ class Start:
 
 
 def _read(image: Image, now: Instruction) -> int:
-    """The address that a call or a jump finds in a variable, or that is read of one, as the loader left it there."""
-    place = IMAGE + int(now.ip_rel_memory_address) if now.is_ip_rel_memory_operand else 0
-    if not place or now.mnemonic not in READS or (now.mnemonic == Mnemonic.MOV and image.constant(place) is not None):
+    """The address that a call or a jump finds in a variable, or that is moved from one, as the loader left it there."""
+    if not now.is_ip_rel_memory_operand or now.mnemonic not in READS:
+        return 0
+    place = IMAGE + int(now.ip_rel_memory_address)
+    found = image.first(place)
+    if found and now.mnemonic == MOV and image.constant(place) is not None:
         return 0  # what is taken of a table that nobody writes is handed on, perhaps to torch
-    return image.first(place)
+    return found

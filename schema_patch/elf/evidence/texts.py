@@ -8,7 +8,8 @@ from collections.abc import Callable
 from .machine import FOREIGN, IMAGE, Item, Value, mixed
 from .run import Follower
 
-Do = Callable[[Follower, int], bool]
+Do = Callable[[Follower, int], Value]  # gives what it returns
+Read = Callable[[Follower], list[Item] | None]
 STRING = re.compile(r"_ZN(?P<const>K?)St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE(?P<what>\w+)")
 QUIET = re.compile(
     r"_Zd[la]Pv|_ZNSaIcE|_ZNSt(9|15__)new_allocatorIcE|free$|_ITM_|_ZNSt8ios_base4Init"
@@ -32,35 +33,29 @@ def known(name: str) -> Do | None:
 
 
 def _returns(value: Value) -> Do:
-    def do(f: Follower, _: int) -> bool:
-        f.registers.general[0] = value
-        return True
-
-    return do
+    return lambda f, _: value
 
 
 quiet = _returns(FOREIGN)
 
 
-def _allocates(f: Follower, _: int) -> bool:
+def _allocates(f: Follower, _: int) -> Value:
     size = f.argument(0)
-    f.registers.general[0] = f.memory.allocate(size if isinstance(size, int) and size < 1 << 30 else LONGEST)
-    return True
+    return f.memory.allocate(size if isinstance(size, int) and size < 1 << 30 else LONGEST)
 
 
 # C.
 
 
-def _strlen(f: Follower, _: int) -> bool:
+def _strlen(f: Follower, _: int) -> Value:
     parts = f.memory.text(f.argument(0))
-    f.registers.general[0] = FOREIGN if parts is None else len(parts)
-    return True
+    return FOREIGN if parts is None else len(parts)
 
 
 def _fills(what: Callable[[Follower, int], list[Item]], size: Callable[[Follower], Value]) -> Do:
     """Puts so many bytes where the first argument says, and gives that back."""
 
-    def do(f: Follower, _: int) -> bool:
+    def do(f: Follower, _: int) -> Value:
         target, many = f.argument(0), size(f)
         if not isinstance(target, int):
             f.memory.store(target, 8, None)
@@ -68,15 +63,17 @@ def _fills(what: Callable[[Follower, int], list[Item]], size: Callable[[Follower
             f.memory.forget(*f.memory.extent(target))
         elif target >= IMAGE:
             f.memory.put_bytes(target, what(f, many))
-        f.registers.general[0] = target
-        return True
+        return target
 
     return do
 
 
 def _source(f: Follower, size: int) -> list[Item]:
-    source = f.argument(1)
-    return f.memory.bytes(source, size) if isinstance(source, int) and source >= IMAGE else [source and FOREIGN] * size
+    return _bytes(f, f.argument(1), size)
+
+
+def _bytes(f: Follower, start: Value, size: int) -> list[Item]:
+    return f.memory.bytes(start, size) if isinstance(start, int) and start >= IMAGE else [start and FOREIGN] * size
 
 
 def _byte(f: Follower, size: int) -> list[Item]:
@@ -131,36 +128,49 @@ def _hold(f: Follower, address: Value, parts: list[Item] | None) -> None:
 
 
 def _span(f: Follower, start: Value, size: Value) -> list[Item] | None:
-    if not isinstance(size, int) or size > LONGEST:
-        return None
-    return f.memory.bytes(start, size) if isinstance(start, int) and start >= IMAGE else [start and FOREIGN] * size
+    return _bytes(f, start, size) if isinstance(size, int) and size <= LONGEST else None
 
 
-def _from(read: Callable[[Follower], list[Item] | None], *, adds: bool = False, gives: bool = False) -> Do:
+def _from(read: Read, *, adds: bool = False, gives: bool = False) -> Do:
     """A string made of what `read` finds, or with that added."""
 
-    def do(f: Follower, _: int) -> bool:
+    def do(f: Follower, _: int) -> Value:
         this, parts = f.argument(0), read(f)
         if adds:
             old = string(f, this)
             parts = None if old is None or parts is None else old + parts
         _hold(f, this, parts)
-        f.registers.general[0] = this if gives or adds else FOREIGN
-        return True
+        return this if gives or adds else FOREIGN
 
     return do
+
+
+# What strings are made of, from an argument on.
 
 
 def _nothing(_: Follower) -> list[Item] | None:
     return []
 
 
-def _c_string(f: Follower) -> list[Item] | None:
-    return f.memory.text(f.argument(1))
+def _c_string(n: int = 1) -> Read:
+    return lambda f: f.memory.text(f.argument(n))
 
 
-def _pair(f: Follower) -> list[Item] | None:
-    return _span(f, f.argument(1), f.argument(2))
+def _pair(n: int = 1) -> Read:
+    return lambda f: _span(f, f.argument(n), f.argument(n + 1))
+
+
+def _repeated(n: int = 1) -> Read:
+    def read(f: Follower) -> list[Item] | None:
+        size = f.argument(n)
+        return _character(f, n + 1) * size if isinstance(size, int) and size <= LONGEST else None
+
+    return read
+
+
+def _character(f: Follower, n: int = 1) -> list[Item]:
+    what = f.argument(n)
+    return [what & 255 if isinstance(what, int) else None]
 
 
 def _range(f: Follower) -> list[Item] | None:
@@ -179,47 +189,20 @@ def _part(f: Follower) -> list[Item] | None:
     )
 
 
-def _repeated(f: Follower) -> list[Item] | None:
-    size, what = f.argument(1), f.argument(2)
-    if not isinstance(size, int) or size > LONGEST:
-        return None
-    return [what & 255 if isinstance(what, int) else None] * size
+def _replaces(read: Read, *, removes: bool = True) -> Do:
+    """replace(start, count, …), or insert(start, …), and what is made of it."""
 
-
-def _character(f: Follower) -> list[Item] | None:
-    what = f.argument(1)
-    return [what & 255 if isinstance(what, int) else None]
-
-
-def _replaces(text: bool, terminated: bool = False) -> Do:
-    """_M_replace(start, count, text, size), and what is made of it."""
-
-    def do(f: Follower, _: int) -> bool:
-        this, start, count = (f.argument(n) for n in range(3))
-        old = string(f, this)
-        new = f.memory.text(f.argument(3)) if terminated else _span(f, f.argument(3), f.argument(4))
-        if not text:
-            size, what = f.argument(3), f.argument(4)
-            new = [what & 255 if isinstance(what, int) else None] * size if isinstance(size, int) else None
+    def do(f: Follower, _: int) -> Value:
+        this, start, count = f.argument(0), f.argument(1), f.argument(2) if removes else 0
+        old, new = string(f, this), read(f)
         known = old is not None and new is not None and isinstance(start, int) and isinstance(count, int)
-        parts = [*old[:start], *new, *old[start + count :]] if known else None  # type: ignore[index,misc,operator]
-        _hold(f, this, parts)
-        f.registers.general[0] = this
-        return True
+        _hold(f, this, [*old[:start], *new, *old[start + count :]] if known else None)  # type: ignore[index,misc,operator]
+        return this
 
     return do
 
 
-def _inserts(f: Follower, _: int) -> bool:
-    this, start = f.argument(0), f.argument(1)
-    old, new = string(f, this), f.memory.text(f.argument(2))
-    known = old is not None and new is not None and isinstance(start, int)
-    _hold(f, this, [*old[:start], *new, *old[start:]] if known else None)  # type: ignore[index,misc]
-    f.registers.general[0] = this
-    return True
-
-
-def _reserves(f: Follower, _: int) -> bool:
+def _reserves(f: Follower, _: int) -> Value:
     """The same characters, perhaps elsewhere."""
     this, size = f.argument(0), f.argument(1)
     old = string(f, this)
@@ -231,95 +214,87 @@ def _reserves(f: Follower, _: int) -> bool:
             f.memory.store(this, 8, start)
             f.memory.store(this + 16, 8, size)
             f.memory.put_bytes(start, [*old, 0])
-    return True
+    return FOREIGN
 
 
-def _create(f: Follower, _: int) -> bool:
+def _create(f: Follower, _: int) -> Value:
     """char* _M_create(size_t& capacity, size_t old): room for that many, and a NUL."""
     size = f.memory.load(f.argument(1), 8)
-    f.registers.general[0] = f.memory.allocate(size + 1 if isinstance(size, int) and size < LONGEST else LONGEST)
-    return True
+    return f.memory.allocate(size + 1 if isinstance(size, int) and size < LONGEST else LONGEST)
+
+
+def _field(f: Follower, offset: int) -> Value:
+    this = f.argument(0)
+    return this + offset if isinstance(this, int) else this
 
 
 def _gives(offset: int, *, loads: bool) -> Do:
-    def do(f: Follower, _: int) -> bool:
-        this = f.argument(0)
-        place = this + offset if isinstance(this, int) else this
-        f.registers.general[0] = f.memory.load(place, 8) if loads else place
-        return True
-
-    return do
+    return lambda f, _: f.memory.load(_field(f, offset), 8) if loads else _field(f, offset)
 
 
 def _keeps(offset: int) -> Do:
-    def do(f: Follower, _: int) -> bool:
-        this = f.argument(0)
-        f.memory.store(this + offset if isinstance(this, int) else this, 8, f.argument(1))
-        return True
+    def do(f: Follower, _: int) -> Value:
+        f.memory.store(_field(f, offset), 8, f.argument(1))
+        return FOREIGN
 
     return do
 
 
-def _set_length(f: Follower, _: int) -> bool:
-    this, size = f.argument(0), f.argument(1)
-    _keeps(8)(f, 0)
-    start = f.memory.load(this, 8)
-    f.memory.store(_behind(f, start, size), 1, 0)
-    return True
+def _set_length(f: Follower, _: int) -> Value:
+    f.memory.store(_field(f, 8), 8, f.argument(1))
+    f.memory.store(_at(f, 0), 1, 0)
+    return FOREIGN
 
 
-def _behind(f: Follower, start: Value, distance: Value) -> Value:
+def _behind(f: Follower, distance: Value) -> Value:
+    start = f.memory.load(f.argument(0), 8)
     if isinstance(start, int) and isinstance(distance, int):
         return start + distance
     return mixed(f.memory, start, distance)
 
 
-def _end(f: Follower, _: int) -> bool:
-    this = f.argument(0)
-    size = f.memory.load(this + 8, 8) if isinstance(this, int) else None
-    f.registers.general[0] = _behind(f, f.memory.load(this, 8), size)
-    return True
+def _end(f: Follower, _: int) -> Value:
+    return _behind(f, f.memory.load(_field(f, 8), 8) if isinstance(f.argument(0), int) else None)
 
 
-def _at(f: Follower, _: int) -> bool:
-    f.registers.general[0] = _behind(f, f.memory.load(f.argument(0), 8), f.argument(1))
-    return True
+def _at(f: Follower, _: int) -> Value:
+    return _behind(f, f.argument(1))
 
 
-def _moves(f: Follower, site: int) -> bool:
+def _moves(f: Follower, site: int) -> Value:
     """The other is empty afterwards, where it is known at all."""
     other = f.argument(1)
-    _from(_other, gives=True)(f, site)
+    this = _from(_other, gives=True)(f, site)
     _hold(f, other, [])
-    return True
+    return this
 
 
 STRINGS: list[tuple[re.Pattern[str], Do]] = [
     (re.compile(pattern), do)
     for pattern, do in (
-        (r"C[12]E(IS3_E)?PKcRKS3_|C[12]IS3_EEPKcRKS3_", _from(_c_string)),
-        (r"C[12]EPKcmRKS3_", _from(_pair)),
+        (r"C[12]E(IS3_E)?PKcRKS3_|C[12]IS3_EEPKcRKS3_", _from(_c_string())),
+        (r"C[12]EPKcmRKS3_", _from(_pair())),
         (r"C[12]ERKS4_", _from(_other)),
         (r"C[12]EOS4_", _moves),
         (r"C[12]E(v|RKS3_)", _from(_nothing)),
-        (r"C[12]EmcRKS3_", _from(_repeated)),
+        (r"C[12]EmcRKS3_", _from(_repeated())),
         (r"C[12]ERKS4_mm", _from(_part)),
         (r"12_M_constructI(PKc|Pc|N9__gnu_cxx.*)EE?vT_.*", _from(_range)),
         (r"D[12]Ev|10_M_disposeEv|10_M_destroyEm", quiet),
         (r"9_M_createERmm", _create),
-        (r"9_M_appendEPKcm|6appendEPKcm", _from(_pair, adds=True)),
-        (r"6appendEPKc|pLEPKc", _from(_c_string, adds=True)),
+        (r"9_M_appendEPKcm|6appendEPKcm", _from(_pair(), adds=True)),
+        (r"6appendEPKc|pLEPKc", _from(_c_string(), adds=True)),
         (r"6appendERKS4_|pLERKS4_", _from(_other, adds=True)),
-        (r"6appendEmc", _from(_repeated, adds=True)),
+        (r"6appendEmc", _from(_repeated(), adds=True)),
         (r"9push_backEc|pLEc", _from(_character, adds=True)),
         (r"9_M_assignERKS4_|6assignERKS4_|aSERKS4_", _from(_other, gives=True)),
         (r"6assignEOS4_|aSEOS4_", _moves),
-        (r"6assignEPKc|aSEPKc", _from(_c_string, gives=True)),
-        (r"6assignEPKcm", _from(_pair, gives=True)),
-        (r"10_M_replaceEmmPKcm|7replaceEmmPKcm", _replaces(text=True)),
-        (r"7replaceEmmPKc", _replaces(text=True, terminated=True)),
-        (r"14_M_replace_auxEmmmc|7replaceEmmmc", _replaces(text=False)),
-        (r"6insertEmPKc", _inserts),
+        (r"6assignEPKc|aSEPKc", _from(_c_string(), gives=True)),
+        (r"6assignEPKcm", _from(_pair(), gives=True)),
+        (r"10_M_replaceEmmPKcm|7replaceEmmPKcm", _replaces(_pair(3))),
+        (r"7replaceEmmPKc", _replaces(_c_string(3))),
+        (r"14_M_replace_auxEmmmc|7replaceEmmmc", _replaces(_repeated(3))),
+        (r"6insertEmPKc", _replaces(_c_string(2), removes=False)),
         (r"7reserveEm", _reserves),
         (r"5c_strEv|4dataEv|5beginEv|7_M_dataEv", _gives(0, loads=True)),
         (r"4sizeEv|6lengthEv", _gives(8, loads=True)),

@@ -22,7 +22,7 @@ import msgspec
 
 from esimd_soak import plan
 from esimd_soak.judge import drafts
-from esimd_soak.judge.acceptance import MatrixRow
+from esimd_soak.judge.acceptance import MatrixRow, diagnose
 from esimd_soak.judge.drafts import Counts
 from esimd_soak.load import client, pages, watch
 from esimd_soak.load.reading import decode
@@ -132,32 +132,30 @@ def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> MatrixRow:
         )
         bench, _ = decode(result.read_bytes()) if result.exists() else ({}, "")
         bench = bench if isinstance(bench, dict) else {}
-        return MatrixRow(
-            letter, mode.name, _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput")), counts
-        )
-    made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
-    soak = Run(made, place / "run")
-    counts = asyncio.run(around(matrix.url, soak.go))
-    itl, speed = speeds(place / "run")
-    return MatrixRow(letter, mode.name, itl, speed, counts)
+        itl, speed = _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput"))
+    else:
+        made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
+        counts = asyncio.run(around(matrix.url, Run(made, place / "run").go))
+        itl, speed = speeds(place / "run")
+    return MatrixRow(letter, mode.name, itl, speed, diagnose(counts) if counts else None)
 
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-async def around(url: str, workload: Callable[[], Any]) -> Counts | None:
-    """The speculative counters' deltas around a workload; None when the server has none, or nothing was drafted."""
+async def around(url: str, workload: Callable[[], Any]) -> list[Counts]:
+    """The speculative counters' deltas around a workload; none when the server has none, or nothing was drafted."""
     server = plan.make({"server": [{"url": url}], "batches": 1}, url).server[0]
     async with client.session(60) as http:
         before = await pages.fetch(http, server, "/metrics")
         await workload()
         after = await pages.fetch(http, server, "/metrics")
     if before is None or after is None:  # no such page; the answers may tell
-        return None
+        return []
     values = watch.deltas(watch.counters(before), watch.counters(after))
     told = values.get(f"{drafts.PREFIX}drafts") or values.get(drafts.RATE)
-    return drafts.of_counters(values) if told else None
+    return drafts.of_counters(values) if told else []
 
 
 async def _command(command: str, place: Path) -> None:

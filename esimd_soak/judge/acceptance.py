@@ -90,10 +90,11 @@ def diagnose(parts: Sequence[Counts]) -> Acceptance:
 
 
 def _series(parts: Sequence[Counts]) -> dict[tuple[int, str], list[Counts]]:
-    """(load, engine), with 0 and "" for all of them -> what was drafted in each interval, in order."""
+    """(load, engine), with 0 and "" for all of several -> what was drafted in each interval, in order."""
     found: dict[tuple[int, str], dict[int, Counts]] = {}
+    loads, engines = len({part.load for part in parts}) > 1, len({part.engine for part in parts}) > 1
     for part in parts:
-        for key in dict.fromkeys(itertools.product((0, part.load), ("", part.engine))):
+        for key in dict.fromkeys(itertools.product((0, part.load * loads), ("", part.engine * engines))):
             own = found.setdefault(key, {})
             own[part.when] = own[part.when] + part if part.when in own else part
     return {key: list(own.values()) for key, own in found.items()}

@@ -49,7 +49,7 @@ class Run:
         self._counting = frozenset(plan.count)
         self._known: dict[str, dict[str, str]] = {}
         self._senders = [
-            Sender(plan, lane, self.prompts, self.health, self.store.add, self._judged, self._device_lost)
+            Sender(plan, lane, self.prompts, self.health, self.store.add, self._judged, self.lost)
             for lane in self.lanes
         ]
         self._resume()
@@ -106,9 +106,6 @@ class Run:
             self.store.add(Event(now(), "lost", lane.server.name, lane.server.card, why, flying))
         for sender in hit:
             asyncio.get_running_loop().call_later(self.plan.watch.grace, sender.cancel)
-
-    def _device_lost(self, lane: Lane, why: str) -> None:
-        self.lost(lane.server, why)
 
     def _judged(self, lane: Lane, found: Outcome) -> None:
         if self._counting.intersection(found.kinds):

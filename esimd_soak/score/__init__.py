@@ -52,8 +52,6 @@ class Limits:
     def __post_init__(self) -> None:
         if min(self.run, self.cycle, self.tail) < 1 or self.copies < 2 or self.entropy < 0 or self.period < 0:
             raise ValueError(f"limits must be positive, and copies at least 2: {self}")
-        if self.rule not in ("measures", "origin"):
-            raise ValueError(f"rule: expected measures or origin, found {self.rule}")
 
     def scaled(self, tokens: int) -> Limits:
         """These limits for answers of at most `tokens` tokens, of which each may be one character.

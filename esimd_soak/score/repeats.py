@@ -106,8 +106,6 @@ def agreement(text: str, longest: int) -> tuple[float, int]:
 
     data = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint8)[::4].astype(np.int16)
     periods = np.arange(1, min(longest, len(data) // 2) + 1)
-    if not len(periods):
-        return 0.0, 0
     beyond = np.concatenate((data[1:], np.full(len(periods), -1, np.int16)))
     later = np.lib.stride_tricks.sliding_window_view(beyond, len(data))
     shares = (later == data).sum(axis=1) / (len(data) - periods)

@@ -30,7 +30,7 @@ CERTAIN = math.log(1000)
 NEARLY = 0.9
 """A stretch of time that is so certain is told, rather than intervals here and there."""
 SHOWN = 3
-"""Stretches of time that are told."""
+"""Stretches of time that are told, and parts of which nothing is known."""
 FEW = "too few drafts"
 COLLAPSED = (
     "collapse", "collapse of an engine", "collapse in time", "later positions collapse", "falls with load",
@@ -189,7 +189,9 @@ def _said(whole: Counts, found: Sequence[DraftedPart]) -> tuple[str, str]:
             unsaid.setdefault((one.load, one.engine), one)
     if (first := unsaid.get((0, ""))) and not first.position:
         return FEW, _few(first)
-    also = f". Not known: {'; '.join(map(_few, unsaid.values()))}" if unsaid else ""
+    few = [*map(_few, unsaid.values())]
+    more = [f"{len(few) - SHOWN} parts more"] if len(few) > SHOWN else []
+    also = f". Not known: {'; '.join([*few[:SHOWN], *more])}" if few else ""
     if whole.rate < WELL / 2:
         return (
             "low",

@@ -27,8 +27,6 @@ TYPICAL, SPREAD = 0.6, 10.0
 two parameters does. In published logs it is 0.3 to 1 at position 0, by 0.15 from interval to interval."""
 CERTAIN = math.log(1000)
 """Nats: chance brings about no dead part in 999 of a thousand runs."""
-NEARLY = 0.9
-"""A stretch of time that is so certain is told, rather than intervals here and there."""
 SHOWN = 3
 """Stretches of time that are told, and parts of which nothing is known."""
 FEW = "too few drafts"
@@ -58,15 +56,19 @@ class DraftedPart:
     engine: str
     position: int
     chosen: Sequence[int]
-    """The intervals that look dead; of a part that is not of all time, those that it is of."""
-    always: bool
+    """The numbers of these intervals."""
     intervals: int
+    """Of all time."""
     tokens: int
     accepted: float
     reached: float
     """Drafts that got so far."""
     certain: float
     """Nats by which chance, over all that was looked at, falls short of so little that was accepted."""
+
+    @property
+    def always(self) -> bool:
+        return len(self.chosen) == self.intervals
 
     @property
     def where(self) -> str:
@@ -115,38 +117,32 @@ def _healthy(parts: Sequence[Counts]) -> list[float]:
 def _judged(
     key: tuple[int, str], own: Sequence[Counts], healthy: Sequence[float], looks: float
 ) -> Iterator[DraftedPart]:
-    """At each position the whole, and the stretch of time or the choice of intervals that looks most like a dead one:
-    of each the certainty is less by how many of its like there are."""
-    many = len(own)
+    """At each position, of intervals one by one, in pairs, in fours and so on to all together, those that look most
+    like dead ones."""
+    many, levels = len(own), (len(own) - 1).bit_length() + 1
+    cells = [one.reached for one in own]
     for position, rate in enumerate(healthy):
-        cells = [(*one.reached[position], one.draft_tokens) for one in own]
-        nats = [_nats(accepted, reached, rate) for accepted, reached, _ in cells]
-        stretch = range(*_stretch([NONE * reached - accepted for accepted, reached, _ in cells]))
-        picked, choices = _picked(nats)
-        found = list[DraftedPart]()
-        for chosen, ways in ((range(many), 0.0), (stretch, math.log(many * (many + 1) / 2)), (picked, choices)):
-            accepted, reached, tokens = (sum(cells[i][of] for i in chosen) for of in range(3))
-            most = max(_nats(accepted, reached, rate), _joint(len(chosen), sum(nats[i] for i in chosen)))
+        blocks = [(*cell[position], one.draft_tokens) for cell, one in zip(cells, own, strict=True)]
+        for size in (2**level for level in range(levels)):
+            picked, nats = _picked([_nats(accepted, reached, rate) for accepted, reached, _ in blocks])
+            accepted, reached, tokens = (sum(blocks[i][of] for i in picked) for of in range(3))
             dead = tokens >= ENOUGH and reached >= 1 / NONE and accepted < NONE * reached
-            certain = most - ways - looks - CERTAIN if dead else -math.inf
-            always = len(chosen) == many
-            shown = [i for i in chosen if nats[i]] if always else chosen
-            found.append(DraftedPart(*key, position, shown, always, many, int(tokens), accepted, reached, certain))
-        whole, longest, here_and_there = found
-        yield whole
-        yield longest if longest.certain > NEARLY * here_and_there.certain else here_and_there
+            certain = nats - looks - math.log(levels) - CERTAIN if dead else -math.inf
+            chosen = [i for block in picked for i in range(block * size, min(block * size + size, many))]
+            yield DraftedPart(*key, position, chosen, many, int(tokens), accepted, reached, certain)
+            pairs = itertools.zip_longest(blocks[::2], blocks[1::2], fillvalue=(0.0, 0.0, 0))
+            blocks = [(a + c, b + d, m + n) for (a, b, m), (c, d, n) in pairs]
 
 
 def _picked(nats: Sequence[float]) -> tuple[list[int], float]:
-    """The intervals that tell most together, against how many (as a logarithm) choices of so many there are."""
+    """The intervals that tell most together, and how much beyond the number of choices of so many (a logarithm)."""
+    best, total, ways = (-math.inf, 0), 0.0, 0.0
     order = sorted(range(len(nats)), key=lambda i: -nats[i])
-    best = (-math.inf, 0, 0.0)
-    total = ways = 0.0
     for many, i in enumerate(order, 1):
         total += nats[i]
         ways += math.log((len(nats) - many + 1) / many)
-        best = max(best, (_joint(many, total) - ways, many, ways))
-    return sorted(order[: best[1]]), best[2]
+        best = max(best, (_joint(many, total) - ways, many))
+    return sorted(order[: best[1]]), best[0]
 
 
 def _nats(accepted: float, reached: float, rate: float) -> float:
@@ -166,21 +162,11 @@ def _nats(accepted: float, reached: float, rate: float) -> float:
 
 def _joint(many: int, nats: float) -> float:
     """Of parts that have nothing to do with each other (Fisher's sum of logarithms; Chernoff's bound of its tail)."""
-    return nats - many * (1 + math.log(nats / many)) if nats > many else 0.0
-
-
-def _stretch(values: Sequence[float]) -> tuple[int, int]:
-    """From where to where the sum is largest."""
-    sums = [0.0, *itertools.accumulate(values)]
-    low, best = 0, (0.0, 0, 0)
-    for end, height in enumerate(sums):
-        low = end if height < sums[low] else low
-        best = max(best, (height - sums[low], low, end))
-    return best[1:]
+    return nats if many == 1 else nats - many * (1 + math.log(nats / many)) if nats > many else 0.0
 
 
 def _said(whole: Counts, found: Sequence[DraftedPart]) -> tuple[str, str]:
-    worst = max(found, key=lambda one: one.certain)
+    worst = max(found, key=lambda one: (one.always and one.certain > 0, one.certain))
     if worst.certain > 0:
         return _collapse(worst)
     unsaid: dict[tuple[int, str], DraftedPart] = {}  # the first position of each of which nothing can be said

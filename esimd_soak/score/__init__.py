@@ -18,7 +18,6 @@ longest run alone, wherever it stands.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -123,8 +122,7 @@ def score(
         found = {"empty": "no text"} | ({"run": f"nothing but {len(text)} blanks"} if run >= limits.run else {})
     if logprobs is not None and any_nan(logprobs):
         found["nan"] = "a log-probability is NaN"
-    data = text.encode("utf-8", "replace")
-    ratio = len(data) / len(zlib.compress(data)) if data else 1.0
+    ratio = repeats.compressed(text)
     kinds = tuple(kind for kind in KINDS if kind in found)
     why = "; ".join(found[kind] for kind in kinds)
     told = "" if set(shares) <= {"Latin"} else ", ".join(f"{name} {share:.0%}" for name, share in shares.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -120,3 +121,9 @@ def entropy(text: str) -> float:
     """Shannon entropy of the characters, in bits a character: 0 for one character, about 4.2 for English."""
     total = len(text)
     return -sum(n / total * math.log2(n / total) for n in Counter(text).values()) + 0.0 if total else 0.0
+
+
+def compressed(text: str) -> float:
+    """Bytes over those that zlib makes of them."""
+    data = text.encode("utf-8", "replace")
+    return len(data) / len(zlib.compress(data)) if data else 1.0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from running import Soak, plan
 from server import Faults, Served, healthy, stale
 
-from esimd_soak.judge import acceptance, drafts
+from esimd_soak.judge import acceptance, analysis, drafts
 from esimd_soak.judge.drafts import Counts
 from esimd_soak.load import watch
 from esimd_soak.model import ToolError
@@ -388,6 +388,15 @@ def test_the_matrix_differs_in_the_two_switches_and_prints_the_table(soak: Soak,
     assert soak("acceptance", "--matrix", tmp_path / "matrix.toml", "-o", tmp_path / "n") == 2
     assert "the server ended with 1 before it was ready" in soak.err
     assert "no card found" in soak.err
+
+
+def test_a_restart_between_two_looks_hides_nothing_else() -> None:
+    """Counters that begin again: the interval of the restart is not known, the others are."""
+    looks = [watch.counters(page(one)) for one in (WELL, WELL + WELL, WELL, WELL + DEAD)]
+    found = acceptance.diagnose(analysis._drafted([dict(look) for look in looks]))
+    assert found.kind == "collapse in time"
+    assert "died at interval 2 of 2" in found.meaning
+    assert analysis._drafted([dict(looks[1]), dict(looks[0])]) == []
 
 
 def test_a_mode_is_measured_by_a_command_too(soak: Soak, tmp_path: Path) -> None:

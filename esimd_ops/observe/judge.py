@@ -36,7 +36,7 @@ def report(record: SeenRecord, *, strict: bool = False) -> Report:
         "spent_s": round(record.spent_s, 6),
         "ran_s": round(record.ran_s, 6),
         "notes": list(record.notes),
-        "operators": {op: _facts(seen) for op, seen in record.operators.items() if seen.calls},
+        "operators": {op: msgspec.to_builtins(seen) for op, seen in record.operators.items() if seen.calls},
     }
     return Report(tuple(checked), tuple(findings), tuple(_missing(record)), facts=facts, strict=strict)
 
@@ -143,9 +143,7 @@ def _findings(op: str, schema: Schema, seen: OperatorSeen) -> Iterator[Finding]:
     for handed, times in seen.earlier.items():
         words = f"changed {_call(handed)}, which was not given to it: {_times(times)}"
         yield Finding("OB101", place, op, words)
-    if rules.alias_return(schema, found) and not rules.undeclared_alias(schema, found):
-        judgement = rules.alias_return(schema, found)
-        assert judgement
+    if (judgement := rules.alias_return(schema, found)) and not rules.undeclared_alias(schema, found):
         yield Finding(judgement.code, place, op, judgement.reason, Severity.WARNING)
 
 
@@ -158,17 +156,13 @@ def _behind(code: str, schema: Schema, seen: OperatorSeen) -> str:
         return "; ".join(_times(times, seen) for result in seen.results for times in result.same.values())
     return "; ".join(
         (f"'{kept.argument}'" if kept.argument else "the result")
-        + (f" of {kept.op}" if kept.op != schema_name(schema) else "")
+        + (f" of {kept.op}" if kept.op != f"{schema.namespace}::{schema.op}" else "")
         + f" of {where(kept.before)} (call {kept.before.call}) is that of {where(kept.times.first)} "
         + f"(call {kept.times.first.call})"
         + f"; {_times(kept.times, seen)}"
         for result in seen.results
         if (kept := result.kept)
     )
-
-
-def schema_name(schema: Schema) -> str:
-    return f"{schema.namespace}::{schema.op}"
 
 
 def _checked(op: str, schema: Schema, seen: OperatorSeen, told: list[Finding]) -> Checked:
@@ -225,8 +219,3 @@ def _location(call: Where | None) -> Location:
 def _near(path: str) -> str:
     """As seen from the working directory, where it lies below."""
     return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
-
-
-def _facts(seen: OperatorSeen) -> dict[str, object]:
-    found = msgspec.to_builtins(seen)
-    return dict(found) if isinstance(found, dict) else {}

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from esimd_ops.reference import Tensors
 from esimd_ops.reference.parts import absolute_values
-from esimd_ops.samples import POISON, Arguments
+from esimd_ops.samples.build import POISON, Arguments
 from esimd_ops.table import Operator, Tolerance
 from esimd_ops.tensors import bits
 from schema_patch.model import Severity

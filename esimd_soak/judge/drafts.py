@@ -157,23 +157,19 @@ def of_console(text: str) -> Counts:
     """The block that `vllm bench serve` prints."""
     block = text[text.index("Speculative Decoding") :]
 
-    def number(name: str) -> float:
-        match = re.search(rf"^{re.escape(name)}:\s+([\d.,]+)\s*$", block, re.MULTILINE)
-        if not match:
-            raise ToolError(f"expected a line {name!r} in the speculative decoding block, found none")
-        try:
-            return float(match[1].replace(",", ""))
-        except ValueError:
-            raise ToolError(f"expected a number after {name!r}, found {match[1]}") from None
+    found = dict(re.findall(r"^\s*([A-Z][\w ]*):\s+([\d.,]+)\s*$", block, re.MULTILINE))
 
-    drafts = number("Drafts")  # more than one figure in a number's place is no number
-    positions = re.findall(r"^\s*Position (\d+):\s+([\d.]+)\s*$", block, re.MULTILINE)
-    return Counts(
-        int(drafts),
-        int(number("Draft tokens")),
-        int(number("Accepted tokens")),
-        tuple(_rate(rate) / 100 * drafts for _, rate in positions),
-    )
+    def number(name: str) -> float:
+        if name not in found:
+            raise ToolError(f"expected a line '{name}:' in the speculative decoding block, found none")
+        try:
+            return float(found[name].replace(",", ""))
+        except ValueError:  # more than one figure in a number's place
+            raise ToolError(f"expected a number after '{name}:', found {found[name]}") from None
+
+    drafts, tokens, accepted = map(number, ("Drafts", "Draft tokens", "Accepted tokens"))
+    rates = [number(name) / 100 for name in found if name.startswith("Position ")]
+    return Counts(int(drafts), int(tokens), int(accepted), tuple(rate * drafts for rate in rates))
 
 
 _LOG = re.compile(

@@ -58,13 +58,10 @@ def read(where: Path) -> list[ProcessRecord]:
     return sorted(records, key=lambda record: record.started)
 
 
-def start_if_asked(namespaces: Iterable[str]) -> Recorder | None:
+def start_if_asked(namespaces: Iterable[str]) -> None:
     """Begins a record where the environment variable asks for one. Called by the vLLM plugin in every process."""
-    if not os.environ.get(VARIABLE):
-        return None
-    recorder = Recorder(namespaces, folder())
-    recorder.start()
-    return recorder
+    if os.environ.get(VARIABLE):
+        Recorder(namespaces, folder()).start()
 
 
 class Recorder:

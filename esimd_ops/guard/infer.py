@@ -105,7 +105,9 @@ def _run(
     positional = [arg.name for arg in parsed.args if not arg.kwarg_only]
     given = list(itertools.takewhile(copies.__contains__, positional))
     result = op(*(copies[name] for name in given), **{n: v for n, v in copies.items() if n not in given})
-    written = {name for name, value in arguments.items() if not _same(value, copies[name])}
+    written = {
+        name for name, value in arguments.items() if not all(map(same_bits, tensors(value), tensors(copies[name])))
+    }
     count = len(parsed.returns)
     return written, () if not count else tuple(result) if count > 1 else (result,), copies
 
@@ -147,15 +149,6 @@ def _kept_or_fresh(
         kept = "private buffer" if storages == 1 else f"private buffer of {storages}"
         said.append("fresh" if storages == RUNS else kept)
     return tuple(said)
-
-
-def _same(old: Any, new: Any) -> bool:
-    """Bit for bit, so that NaN equals itself."""
-    if isinstance(old, torch.Tensor):
-        return same_bits(old, new)
-    if isinstance(old, (tuple, list)):
-        return all(_same(a, b) for a, b in zip(old, new, strict=True))
-    return True
 
 
 def _which(value: Any, arguments: Values, op: str) -> str:

@@ -7,12 +7,11 @@ may have been written with what it held, and is said so. OB101, OB102: what no s
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
+from esimd_ops.trials.files import near
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import grammar, rules
 from schema_patch.schemas.grammar import Arg, Schema
@@ -78,7 +77,7 @@ def where(call: Where | None) -> str:
     if call is None:
         return "?"
     path, _, line = call.place.rpartition(":")
-    return str(Where(f"{_near(path)}:{line}", call.shapes, call.call))
+    return str(Where(f"{near(path)}:{line}", call.shapes, call.call))
 
 
 def unsure(schema: Schema, seen: OperatorSeen) -> Iterator[str]:
@@ -213,9 +212,4 @@ def _location(call: Where | None) -> Location:
     if call is None:
         return Location("torch.ops")
     path, _, line = call.place.rpartition(":")
-    return Location(_near(path), int(line), 1) if line.isdigit() else Location(call.place)
-
-
-def _near(path: str) -> str:
-    """As seen from the working directory, where it lies below."""
-    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
+    return Location(near(path), int(line), 1) if line.isdigit() else Location(call.place)

@@ -6,6 +6,7 @@ Runs in the process that loaded the libraries. Knows what a subject says of itse
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,9 +14,8 @@ from torch import Tensor
 from esimd_ops import registry
 from esimd_ops.reference import Tensors
 from esimd_ops.samples import build
-from esimd_ops.tensors import reach
-from esimd_ops.trials.given import Same
-from esimd_ops.trials.judge import Truth
+from esimd_ops.tensors import bits, reach
+from esimd_ops.trials.judge import fraction
 from esimd_ops.trials.memory import guarded, values
 from esimd_ops.trials.subject import TrialSubject
 from schema_patch.schemas.grammar import Schema
@@ -41,25 +41,19 @@ class RaceTrial:
         launched: list[Launched] = []
         with torch.no_grad():
             truth = self.subject.truth(arguments)
-            if truth is None or self.residency.asked(schedules):
+            shares = truth.shares if truth else None
+            if shares is None or self.residency.asked(schedules):
                 self.step(f"{label}, as a first run")
                 outputs, launched = self._first(arguments)
-                truth = truth or Same(outputs)
+                shares = shares or partial(_differing, outputs)
             for name, words in schedules.items():
                 self.step(f"{label}, {name}")
                 self.residency.schedule(words, launched)
-                wrong[name] = _worst(truth, self._outputs(arguments))
+                off = shares(self._outputs(arguments))
+                wrong[name] = max(((share, output) for output, share in off.items()), default=(0.0, ""))
             seen = self._seen(label, arguments, next(iter(schedules.values())), launched) if self.runtime.checks else []
-        resident = {name: self.residency.of(words, launched) for name, words in schedules.items()}
-        return SampleRow(
-            self.subject.name,
-            label,
-            wrong,
-            seen,
-            self.runtime.checks,
-            launched,
-            {k: v for k, v in resident.items() if v},
-        )
+        resident = {name: held for name, words in schedules.items() if (held := self.residency.of(words, launched))}
+        return SampleRow(self.subject.name, label, wrong, seen, self.runtime.checks, launched, resident)
 
     def _first(self, arguments: build.Arguments) -> tuple[Tensors, list[Launched]]:
         """Groups one after the other: the outputs, and the kernels that were launched."""
@@ -83,8 +77,9 @@ class RaceTrial:
         return seen
 
 
-def _worst(truth: Truth, got: Tensors) -> tuple[float, str]:
-    return max(((share, name) for name, share in truth.shares(got).items()), default=(0.0, ""))
+def _differing(first: Tensors, got: Tensors) -> dict[str, float]:
+    """Output -> the share of its elements that have other bits than in the first run."""
+    return {name: fraction(bits(got[name]) != bits(value)) for name, value in first.items()}
 
 
 def watch(runtime: HostRuntime, name: str, tensor: Tensor, subject: TrialSubject) -> None:

@@ -226,19 +226,6 @@ class ByUser(Truth):
         return {name: fraction(_off(got[name], right)) for name, right in self.values.items()}
 
 
-class Same(Truth):
-    """The outputs of an earlier run, to the bit."""
-
-    def __init__(self, first: Tensors) -> None:
-        self._first = {name: value.clone() for name, value in first.items()}
-
-    def told(self, before: Tensors, got: Tensors) -> list[Observation]:  # noqa: ARG002
-        return [Observation("PA107", f"'{name}' differs") for name, share in self.shares(got).items() if share]
-
-    def shares(self, got: Tensors) -> dict[str, float]:
-        return {name: fraction(bits(got[name]) != bits(value)) for name, value in self._first.items()}
-
-
 def _off(got: Tensor, right: Tensor) -> Tensor:
     if not right.is_floating_point():
         return got != right

@@ -32,7 +32,7 @@ def dispatch(sources: Sequence[str], output: Path, given: dict[str, Any]) -> int
         raise click.UsageError("expected a SOURCE, or --baseline with --candidate, or --plan, or --matrix")
     codes = []
     for source in sources:
-        verdict = _source(f"{given['before']},{source}" if given["before"] else source)
+        verdict = _source(source, given["before"] or "")
         _show(source, verdict)
         codes.append(_judge(verdict, given["min_rate"]))
     return max(codes)
@@ -45,12 +45,11 @@ def _text(path: str) -> str:
         return file.read().decode("utf-8", "replace")
 
 
-def _source(words: str) -> Acceptance:
-    before, _, after = words.rpartition(",")
+def _source(after: str, before: str = "") -> Acceptance:
     try:
         return accepting.diagnose(drafts.read(_text(after), _text(before) if before else ""))
     except ToolError as error:
-        raise ToolError(error.message, error.where or words) from None
+        raise ToolError(error.message, error.where or after) from None
 
 
 def _show(name: str, verdict: Acceptance) -> None:
@@ -62,13 +61,11 @@ def _judge(found: Acceptance, least: float) -> int:
     click.echo(f"{found.kind}: {found.meaning}")
     if found.whole.rate < least:
         click.echo(f"below the limit: {found.whole.rate:.2%} of {least:.2%}")
-    if found.kind == accepting.FEW:
-        return 2
-    return int(found.collapsed or found.whole.rate < least)
+    return found.exit_code or int(found.whole.rate < least)
 
 
 def _compare(baseline: str, candidate: str, max_drop: float) -> int:
-    a, b = _source(baseline), _source(candidate)
+    a, b = (_source(after, before) for before, _, after in (words.rpartition(",") for words in (baseline, candidate)))
     _show("baseline", a)
     _show("candidate", b)
     findings = accepting.compare(a, b, max_drop, candidate.rpartition(",")[2])
@@ -130,4 +127,4 @@ def _matrix(path: str, output: Path) -> int:
     if len(verdicts) < len(rows):
         click.echo("a mode drafted nothing: nothing measured there", err=True)
         return 2
-    return 2 if any(one.kind == accepting.FEW for one in verdicts) else int(any(one.collapsed for one in verdicts))
+    return max(one.exit_code for one in verdicts)

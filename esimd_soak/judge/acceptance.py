@@ -47,6 +47,11 @@ class Acceptance:
     def collapsed(self) -> bool:
         return self.kind in COLLAPSED
 
+    @property
+    def exit_code(self) -> int:
+        """0 no collapse, 1 a collapse, 2 not known."""
+        return 2 if self.kind == FEW else int(self.collapsed)
+
 
 @dataclass(frozen=True, slots=True)
 class DraftedPart:

@@ -83,9 +83,9 @@ def page(counts: Counts) -> str:
 
 @pytest.mark.parametrize("write", [bench, console, log, page])
 def test_origin_numbers_from_every_source(soak: Soak, tmp_path: Path, write: object) -> None:
-    (tmp_path / "b").write_text(write(B))  # type: ignore[operator]
+    (tmp_path / "b, of B").write_text(write(B))  # type: ignore[operator]
     (tmp_path / "c").write_text(write(C))  # type: ignore[operator]
-    assert soak("acceptance", tmp_path / "b") == 0
+    assert soak("acceptance", tmp_path / "b, of B") == 0
     assert "6,908 of 8,040 draft tokens in 2,680 drafts = 85.92 %, length 3.58" in soak.out
     assert "position 0: 91." in soak.out
     assert "healthy" in soak.out

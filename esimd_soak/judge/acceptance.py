@@ -143,6 +143,7 @@ def _picked(nats: Sequence[float]) -> tuple[list[int], float]:
     """The intervals that tell most together, and how much beyond the number of choices of so many (a logarithm)."""
     best, total, ways = (-math.inf, 0), 0.0, 0.0
     order = sorted(range(len(nats)), key=lambda i: -nats[i])
+    order = [i for i in order if nats[i]] or order  # where none looks dead, all
     for many, i in enumerate(order, 1):
         total += nats[i]
         ways += math.log((len(nats) - many + 1) / many)

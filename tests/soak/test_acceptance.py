@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from running import Soak, plan
 from server import Faults, Served, healthy, stale
@@ -174,6 +174,7 @@ def judged(intervals: list[Counts]) -> acceptance.Acceptance:
 
 
 @given(st.lists(st.sampled_from([WELL, DEAD, SPARSE]), min_size=1, max_size=12))
+@example([WELL, DEAD, *[SPARSE] * 6])  # what looks dead and what does not, in one block at every size
 def test_a_stretch_of_time_is_dead_whatever_the_rest_is(intervals: list[Counts]) -> None:
     found = judged(intervals)
     if WELL in intervals and DEAD in intervals:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from esimd_ops import reference, samples
 from esimd_ops.reference import Decoder, fp8
+from esimd_ops.samples import build
 
 Work = Callable[[], object]
 
@@ -30,7 +31,7 @@ class Case:
 
 
 def half(*shape: int, spread: float = 1.0) -> Tensor:
-    return samples.normal(*shape, spread=spread)
+    return build.normal(*shape, spread=spread)
 
 
 def size(*tensors: Tensor) -> int:
@@ -43,7 +44,7 @@ def int4(M: int, N: int, K: int) -> Case:
 
     def make() -> tuple[Work, Work]:
         x, output = half(M, K), half(M, N)
-        weight, scale = samples.int4_matrix(N, K)
+        weight, scale = build.int4_matrix(N, K)
         nibbles = torch.stack((weight & 15, weight >> 4), -1).flatten(-2).int()
         packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(nibbles, 2)
         zeros = torch.stack((scale.T, torch.zeros_like(scale.T)), -1).bfloat16().contiguous()
@@ -75,7 +76,7 @@ def fp8_weights(M: int, N: int, K: int) -> Case:
 
     def make() -> tuple[Work, Work]:
         x, output, scale = half(M, K), half(M, N), torch.tensor([0.02])
-        weight = samples.fp8_matrix(N, K)
+        weight = build.fp8_matrix(N, K)
         wide = (fp8(weight, Decoder.EXACT, torch.float32) * scale).half()
         ours = getattr(torch.ops.esimd_ops, name)
         return lambda: ours(x, weight, scale, output), lambda: torch.matmul(x, wide.T, out=output)
@@ -90,7 +91,7 @@ def rms_norm(T: int, K: int) -> Iterator[Case]:
         return (wide * torch.rsqrt((wide * wide).mean(-1, keepdim=True) + 1e-6) * weight.float()).half()
 
     def make(theirs: Callable[[Tensor, Tensor], Tensor]) -> tuple[Work, Work]:
-        x, output, weight = half(T, K), half(T, K), samples.norm_weight(K)
+        x, output, weight = half(T, K), half(T, K), build.norm_weight(K)
         return (
             lambda: torch.ops.esimd_ops.esimd_rms_norm(x, output, weight, 1e-6),
             lambda: theirs(x, weight),
@@ -110,7 +111,7 @@ def add_norm(T: int, K: int) -> Case:
         return (total.half().float() * inverse * weight.float()).half(), total.half()
 
     def make() -> tuple[Work, Work]:
-        hidden, residual, weight = half(T, K), half(T, K), samples.norm_weight(K)
+        hidden, residual, weight = half(T, K), half(T, K), build.norm_weight(K)
         return (
             lambda: torch.ops.esimd_ops.esimd_fused_add_rms_norm_batched(hidden, residual, weight, 1e-6),
             lambda: formula(hidden, residual, weight),

@@ -81,6 +81,7 @@ def measure() -> dict[str, float]:
     from esimd_ops.races import trial
     from esimd_ops.races.watch import HostRuntime
     from esimd_ops.table import OPS
+    from esimd_ops.trials import memory
     from esimd_ops.trials.subject import OfTable
 
     importlib.import_module(NAMESPACE)
@@ -95,8 +96,8 @@ def measure() -> dict[str, float]:
         for arguments in map(subject.make, subject.chosen("decode", beyond=False)):
             quickest = float("inf")
             for _ in range(3):
-                guards = trial.guard(arguments)
-                values = trial.values(arguments, guards)
+                guards = memory.guarded(arguments, "cpu")
+                values = memory.values(arguments, guards)
                 if os.environ["WATCHED"]:
                     for name, guarded in guards.items():
                         trial.watch(runtime, name, guarded.tensor, subject)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from schema_patch.model import ToolError
@@ -53,7 +53,10 @@ def _enter() -> None:
         guard.inherit(inherited)
     if asked is not None:
         _speak_on_stderr()
-        _enable(asked, log.info)
+        try:
+            guard.enable(asked, tell=log.info)
+        except guard.GuardError as error:
+            raise ToolError(str(error)) from error
         own = [name for name in asked if name not in tables.everything().all_namespaces]
         guard.expect(own, environment.GUARD, environment.user_tables())
 
@@ -76,15 +79,6 @@ def _whole() -> Iterator[None]:
 
 def _is_half_made(module: object) -> bool:
     return getattr(getattr(module, "__spec__", None), "_initializing", False)
-
-
-def _enable(namespaces: Iterable[str], tell: Callable[[str], None]) -> None:
-    from . import guard
-
-    try:
-        guard.enable(namespaces, tell=tell)
-    except guard.GuardError as error:
-        raise ToolError(str(error)) from error
 
 
 def _register_log() -> None:

@@ -15,6 +15,7 @@ from schema_patch.schemas import table as policies
 
 from . import ops, reference, samples
 from .reference.parts import Tensors, nibbles
+from .samples.build import Sizes
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Operator:
         return function
 
     @property
-    def samples(self) -> tuple[samples.Sizes, ...]:
+    def samples(self) -> tuple[Sizes, ...]:
         """The sizes to try it with, for `samples.make`; the first is the ordinary one."""
         return samples.SIZES[self.name][1]
 

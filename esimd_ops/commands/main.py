@@ -76,10 +76,11 @@ def check(
 
     The libraries are loaded in a child process: one that dies of an operator is a finding.
     """
-    from esimd_ops.parity import Request, supervise
     from esimd_ops.parity import record as records
+    from esimd_ops.parity import supervise
     from esimd_ops.trials import files
     from esimd_ops.trials.libraries import expect
+    from esimd_ops.trials.messages import Request
     from schema_patch.schemas import table
 
     if quick and severe:

@@ -58,17 +58,14 @@ def read(where: Path) -> list[ProcessRecord]:
     return sorted(records, key=lambda record: record.started)
 
 
-def start_if_asked(namespaces: Iterable[str]) -> Recorder | None:
+def start_if_asked(namespaces: Iterable[str]) -> None:
     """Begins a record where the environment variable asks for one. Called by the vLLM plugin in every process."""
-    if not os.environ.get(VARIABLE):
-        return None
-    recorder = Recorder(namespaces, folder())
-    recorder.start()
-    return recorder
+    if os.environ.get(VARIABLE):
+        Recorder(namespaces, folder()).start()
 
 
 class Recorder:
-    """Looks at the calls of the operators of some namespaces, from `start` to `stop`."""
+    """Looks at the calls of the operators of some namespaces, from `start` on."""
 
     def __init__(self, namespaces: Iterable[str], where: Path) -> None:
         self.namespaces = frozenset(namespaces) | {TWINS}
@@ -76,19 +73,12 @@ class Recorder:
         self.record = ProcessRecord(os.getpid(), " ".join(sys.argv), time.time(), {})
         self._left: dict[Any, int] = {}  # by operator: how many of its calls are still looked at; 0 for those of others
         self._lock = threading.RLock()
-        self._originals: dict[type, Any] = {}
 
     def start(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._write()
         for kind in (OpOverload, OpOverloadPacket):
-            self._originals[kind] = kind.__call__
             kind.__call__ = self._looking(kind.__call__)  # type: ignore[method-assign]
-
-    def stop(self) -> None:
-        for kind, original in self._originals.items():
-            kind.__call__ = original  # type: ignore[method-assign]
-        self._originals.clear()
 
     def _looking(self, original: Any) -> Any:
         left = self._left

@@ -141,7 +141,7 @@ def _begin_anew(known: Mapping[str, Known], replaced: tuple[str, ...]) -> None:
     tellers = list(_tellers)
     disable()
     torch._dynamo.reset()
-    _forget_compilations()
+    torch._dynamo.utils.counters["frames"].clear()  # what `_warn_if_compiled` asks; the graphs themselves are gone
     for name, each in known.items():
         _start(name, each)
     _tellers.extend(tellers)
@@ -327,13 +327,6 @@ def _warn_of_children() -> None:
             "esimd_ops.door.enter() first thing in them"
         )
         warnings.warn(message, stacklevel=3)
-
-
-def _forget_compilations() -> None:
-    """What `_warn_if_compiled` counts; the graphs themselves are gone."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None:
-        dynamo.counters["frames"].clear()
 
 
 never.ask(

@@ -21,6 +21,12 @@ from .decide import GuardError
 
 MARK = "schema-kit-"
 VLLM_FACTOR = "VLLM_SCHEMA_PATCH_DIGEST"
+_FUNCTIONS: dict[
+    str, Callable[[Any, str], Any]
+] = {  # of vLLM, a newer and an older: how a digest goes into what it gives
+    "compile_factors": lambda factors, value: {**factors, VLLM_FACTOR: value},
+    "compute_hash": lambda found, value: f"{found}-{value}",
+}
 
 
 def digest(schemas: Iterable[str]) -> str:
@@ -43,11 +49,11 @@ def follow(current: Callable[[], str | None]) -> None:
     envs = sys.modules.get("vllm.envs")
     if envs is None:
         return
-    for name, extend in (("compile_factors", _extended_factors), ("compute_hash", _extended_hash)):  # newer, older
+    for name, extend in _FUNCTIONS.items():
         ask = getattr(envs, name, None)
         if ask is not None:
             if not hasattr(ask, "follows_schema_kit"):
-                setattr(envs, name, extend(ask, current))
+                setattr(envs, name, _extended(ask, extend, current))
             return
     raise GuardError(
         "vllm.envs has neither compile_factors nor compute_hash, so the guard cannot keep vLLM's compile cache apart: "
@@ -55,21 +61,11 @@ def follow(current: Callable[[], str | None]) -> None:
     )
 
 
-def _extended_factors(ask: Callable[[], dict[str, object]], current: Callable[[], str | None]) -> Any:
+def _extended(ask: Callable[[], Any], extend: Callable[[Any, str], Any], current: Callable[[], str | None]) -> Any:
     @functools.wraps(ask)
-    def compile_factors() -> dict[str, object]:
+    def extended() -> Any:
         value = current()
-        return {**ask(), **({VLLM_FACTOR: value} if value else {})}
+        return extend(ask(), value) if value else ask()
 
-    compile_factors.follows_schema_kit = True  # type: ignore[attr-defined]
-    return compile_factors
-
-
-def _extended_hash(ask: Callable[[], str], current: Callable[[], str | None]) -> Any:
-    @functools.wraps(ask)
-    def compute_hash() -> str:
-        value = current()
-        return f"{ask()}-{value}" if value else ask()
-
-    compute_hash.follows_schema_kit = True  # type: ignore[attr-defined]
-    return compute_hash
+    extended.follows_schema_kit = True  # type: ignore[attr-defined]
+    return extended

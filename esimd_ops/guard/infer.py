@@ -61,11 +61,11 @@ def effect(op: torch._ops.OpOverload, sample: Any) -> Effect:
     arguments = _by_name(op, parsed, sample)
     try:
         with torch.no_grad():
-            written, results = _run(op, parsed, arguments)
+            written, results, copies = _run(op, parsed, arguments)
             for name in arguments:
                 for other in _replaced(arguments[name]) if name not in written else ():
                     written |= _written_if_it_runs(op, parsed, {**arguments, name: other})
-            words = tuple(_which(value, results.copies, str(op)) for value in results.values)
+            words = tuple(_which(value, copies, str(op)) for value in results)
             said = _kept_or_fresh(op, parsed, arguments, words)
     except TROUBLE as error:
         raise GuardError(f"{op} cannot be run on its sample: {type(error).__name__}: {error}") from error
@@ -76,14 +76,6 @@ def effect(op: torch._ops.OpOverload, sample: Any) -> Effect:
     writes = tuple(arg.name for arg in parsed.args if arg.name in written)
     returns = said[0] if len(set(said)) == 1 else ", ".join(said) or "nothing"
     return Effect(parsed.op, writes, returns, "runs on the caller's sample")
-
-
-class _Results:
-    """What one run gave, and the copies that it was given."""
-
-    def __init__(self, result: Any, count: int, copies: Values) -> None:
-        self.values: tuple[Any, ...] = () if not count else tuple(result) if count > 1 else (result,)
-        self.copies = copies
 
 
 def _is_registered(namespace: str, name: str) -> bool:
@@ -105,21 +97,19 @@ def _by_name(op: torch._ops.OpOverload, parsed: grammar.Schema, sample: Any) -> 
     return arguments
 
 
-def _run(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Values) -> tuple[set[str], _Results]:
-    """The names of arguments whose contents change, and the results."""
+def _run(
+    op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Values
+) -> tuple[set[str], tuple[Any, ...], Values]:
+    """The names of arguments whose contents change, the results, and the copies that it was given."""
     copies = {name: copied(value) for name, value in arguments.items()}
     positional = [arg.name for arg in parsed.args if not arg.kwarg_only]
-    given = list(_while_given(positional, copies))
+    given = list(itertools.takewhile(copies.__contains__, positional))
     result = op(*(copies[name] for name in given), **{n: v for n, v in copies.items() if n not in given})
-    written = {name for name, value in arguments.items() if not _same(value, copies[name])}
-    return written, _Results(result, len(parsed.returns), copies)
-
-
-def _while_given(names: list[str], values: Values) -> Iterator[str]:
-    for name in names:
-        if name not in values:
-            return
-        yield name
+    written = {
+        name for name, value in arguments.items() if not all(map(same_bits, tensors(value), tensors(copies[name])))
+    }
+    count = len(parsed.returns)
+    return written, () if not count else tuple(result) if count > 1 else (result,), copies
 
 
 def _written_if_it_runs(op: torch._ops.OpOverload, parsed: grammar.Schema, arguments: Values) -> set[str]:
@@ -148,7 +138,7 @@ def _kept_or_fresh(
     """What each result is: one that is no argument is new, unless several runs give fewer storages than results."""
     if all(words):
         return words
-    held = [_run(op, parsed, arguments)[1].values for _ in range(RUNS)]
+    held = [_run(op, parsed, arguments)[1] for _ in range(RUNS)]
     said = []
     for index, word in enumerate(words):
         values = [result[index] for result in held]
@@ -159,15 +149,6 @@ def _kept_or_fresh(
         kept = "private buffer" if storages == 1 else f"private buffer of {storages}"
         said.append("fresh" if storages == RUNS else kept)
     return tuple(said)
-
-
-def _same(old: Any, new: Any) -> bool:
-    """Bit for bit, so that NaN equals itself."""
-    if isinstance(old, torch.Tensor):
-        return same_bits(old, new)
-    if isinstance(old, (tuple, list)):
-        return all(_same(a, b) for a, b in zip(old, new, strict=True))
-    return True
 
 
 def _which(value: Any, arguments: Values, op: str) -> str:

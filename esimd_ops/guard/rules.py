@@ -12,7 +12,7 @@ import functools
 import logging
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -120,11 +120,15 @@ class TracedCall:
         needed = any(tensor.requires_grad for tensor in tensors((*args, *kwargs.values())))
         return eager.underived(make) if needed else make()
 
-    def merged(self, back: dict[str, Any], new: Any) -> Any:
-        """All results in their order: arguments, and what is new (one value, or several in a tuple)."""
-        results = self.decision.results
-        fresh = iter(new if sum(result not in back for result in results) > 1 else (new,))
-        values = [back[result] if result in back else next(fresh) for result in results]
+    def new(self, returned: Any, back: dict[str, Any]) -> list[Any]:
+        """Of all that the operator returned, what is not handed back."""
+        parts = returned if len(self.decision.results) > 1 else (returned,)
+        return [part for part, result in zip(parts, self.decision.results, strict=False) if result not in back]
+
+    def merged(self, back: dict[str, Any], new: Iterable[Any]) -> Any:
+        """All results in their order: arguments, and what is new."""
+        fresh = iter(new)
+        values = [back[result] if result in back else next(fresh) for result in self.decision.results]
         return None if not values else values[0] if len(values) == 1 else tuple(values)
 
 
@@ -151,25 +155,20 @@ def _functional(call: TracedCall) -> Rule:
             make = functools.partial(twin, *args, **kwargs)
             new = make() if len(back) == len(decision.results) else call.made(make, args, kwargs)
         _refuse_overwritten(decision, mode, new)
-        return call.merged(back, new)
+        return call.merged(back, new if sum(result not in back for result in decision.results) > 1 else (new,))
 
     return rule
 
 
 def _fake(call: TracedCall) -> Rule:
-    results = call.decision.results
-
     def rule(mode: Any, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if any(kind is not torch.Tensor and not issubclass(kind, FakeTensor) for kind in types):
             return mode.__torch_dispatch__(func, types, args, kwargs)
         back = {name: value for name, value in call.back(args, kwargs).items() if isinstance(value, FakeTensor)}
-        new: Any = ()
-        if any(result not in back for result in results):
-            found = call.made(functools.partial(mode.__torch_dispatch__, func, types, args, kwargs), args, kwargs)
-            parts = found if len(results) > 1 else (found,)
-            new = [part for part, result in zip(parts, results, strict=True) if result not in back]
-            new = new[0] if len(new) == 1 else new
-        return call.merged(back, new)
+        if all(result in back for result in call.decision.results):
+            return call.merged(back, ())
+        found = call.made(functools.partial(mode.__torch_dispatch__, func, types, args, kwargs), args, kwargs)
+        return call.merged(back, call.new(found, back))
 
     return rule
 
@@ -192,10 +191,7 @@ def _functionalize(call: TracedCall) -> Callable[..., Any]:
         with context.redispatch_to_next():
             found = overload(call.decision.op)(*context.unwrap_tensors(args), **context.unwrap_tensors(kwargs))
         back = call.back(args, kwargs)
-        results = call.decision.results
-        parts = found if len(results) > 1 else (found,)
-        new = [context.wrap_tensors(part) for part, result in zip(parts, results, strict=False) if result not in back]
-        return call.merged(back, new[0] if len(new) == 1 else new)
+        return call.merged(back, map(context.wrap_tensors, call.new(found, back)))
 
     return kernel
 

@@ -154,8 +154,3 @@ def overload_of(callee: Callee, args: Any, kwargs: Any) -> str:
         return names[0]
     found: str = torch._C._jit_resolve_packet(callee._qualified_op_name, *args, **kwargs)
     return "" if found == "default" else found
-
-
-def has_several(callee: Callee) -> bool:
-    """A call of it may come to one overload or to another."""
-    return not isinstance(callee, OpOverload) and len(callee._overload_names) > 1

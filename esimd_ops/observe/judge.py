@@ -7,12 +7,11 @@ may have been written with what it held, and is said so. OB101, OB102: what no s
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
+from esimd_ops.trials.files import near
 from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
 from schema_patch.schemas import grammar, rules
 from schema_patch.schemas.grammar import Arg, Schema
@@ -36,7 +35,7 @@ def report(record: SeenRecord, *, strict: bool = False) -> Report:
         "spent_s": round(record.spent_s, 6),
         "ran_s": round(record.ran_s, 6),
         "notes": list(record.notes),
-        "operators": {op: _facts(seen) for op, seen in record.operators.items() if seen.calls},
+        "operators": {op: msgspec.to_builtins(seen) for op, seen in record.operators.items() if seen.calls},
     }
     return Report(tuple(checked), tuple(findings), tuple(_missing(record)), facts=facts, strict=strict)
 
@@ -78,7 +77,7 @@ def where(call: Where | None) -> str:
     if call is None:
         return "?"
     path, _, line = call.place.rpartition(":")
-    return str(Where(f"{_near(path)}:{line}", call.shapes, call.call))
+    return str(Where(f"{near(path)}:{line}", call.shapes, call.call))
 
 
 def unsure(schema: Schema, seen: OperatorSeen) -> Iterator[str]:
@@ -143,9 +142,7 @@ def _findings(op: str, schema: Schema, seen: OperatorSeen) -> Iterator[Finding]:
     for handed, times in seen.earlier.items():
         words = f"changed {_call(handed)}, which was not given to it: {_times(times)}"
         yield Finding("OB101", place, op, words)
-    if rules.alias_return(schema, found) and not rules.undeclared_alias(schema, found):
-        judgement = rules.alias_return(schema, found)
-        assert judgement
+    if (judgement := rules.alias_return(schema, found)) and not rules.undeclared_alias(schema, found):
         yield Finding(judgement.code, place, op, judgement.reason, Severity.WARNING)
 
 
@@ -158,17 +155,13 @@ def _behind(code: str, schema: Schema, seen: OperatorSeen) -> str:
         return "; ".join(_times(times, seen) for result in seen.results for times in result.same.values())
     return "; ".join(
         (f"'{kept.argument}'" if kept.argument else "the result")
-        + (f" of {kept.op}" if kept.op != schema_name(schema) else "")
+        + (f" of {kept.op}" if kept.op != f"{schema.namespace}::{schema.op}" else "")
         + f" of {where(kept.before)} (call {kept.before.call}) is that of {where(kept.times.first)} "
         + f"(call {kept.times.first.call})"
         + f"; {_times(kept.times, seen)}"
         for result in seen.results
         if (kept := result.kept)
     )
-
-
-def schema_name(schema: Schema) -> str:
-    return f"{schema.namespace}::{schema.op}"
 
 
 def _checked(op: str, schema: Schema, seen: OperatorSeen, told: list[Finding]) -> Checked:
@@ -219,14 +212,4 @@ def _location(call: Where | None) -> Location:
     if call is None:
         return Location("torch.ops")
     path, _, line = call.place.rpartition(":")
-    return Location(_near(path), int(line), 1) if line.isdigit() else Location(call.place)
-
-
-def _near(path: str) -> str:
-    """As seen from the working directory, where it lies below."""
-    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
-
-
-def _facts(seen: OperatorSeen) -> dict[str, object]:
-    found = msgspec.to_builtins(seen)
-    return dict(found) if isinstance(found, dict) else {}
+    return Location(near(path), int(line), 1) if line.isdigit() else Location(call.place)

@@ -40,8 +40,9 @@ def aside() -> Iterator[None]:
 class Region:
     """Storages of one device whose memory touches; `start` and `size` in bytes."""
 
-    def __init__(self, storages: list[torch.UntypedStorage], start: int, end: int) -> None:
-        self.start, self.size = start, end - start
+    def __init__(self, storages: list[torch.UntypedStorage]) -> None:
+        self.start = min(storage.data_ptr() for storage in storages)
+        self.size = max(storage.data_ptr() + storage.nbytes() for storage in storages) - self.start
         self.unit = 1 if self.size <= EXACT else BLOCK
         self._storages = [(storage, storage.data_ptr(), storage.nbytes()) for storage in storages]
         self._homes = {storage._cdata for storage in storages}
@@ -52,10 +53,6 @@ class Region:
     def holds(self, tensor: Tensor) -> bool:
         """Its elements lie here."""
         return tensor.untyped_storage()._cdata in self._homes
-
-    def order(self, numbers: dict[int, int]) -> int:
-        """The number of its first storage."""
-        return min(numbers[home] for home in self._homes)
 
     def changed(self) -> Tensor | None:
         """A bool for each unit from the first that changed to the last, on the region's device; None where none did.
@@ -127,24 +124,18 @@ def regions(storages: Iterable[torch.UntypedStorage]) -> list[Region]:
 
     Outside the CPU a region is one storage: two storages over one memory are compared twice there.
     """
-    found: list[Region] = []
     each = {storage._cdata: storage for storage in storages if storage.nbytes()}
-    by_place = sorted(each.values(), key=lambda storage: (str(storage.device), storage.data_ptr()))
-    group: list[torch.UntypedStorage] = []
-    start = end = 0
-    for storage in by_place:
-        first, last = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-        if group and first < end and storage.device == group[0].device and storage.device.type == "cpu":
-            group.append(storage)
-            end = max(end, last)
-            continue
-        if group:
-            found.append(Region(group, start, end))
-        group, start, end = [storage], first, last
-    if group:
-        found.append(Region(group, start, end))
-    order = {home: number for number, home in enumerate(each)}
-    return sorted(found, key=lambda region: region.order(order))
+    groups, end = list[list[torch.UntypedStorage]](), 0
+    for storage in sorted(each.values(), key=lambda storage: (str(storage.device), storage.data_ptr())):
+        start, device = storage.data_ptr(), storage.device
+        if groups and start < end and device == groups[-1][0].device and device.type == "cpu":
+            groups[-1].append(storage)
+        else:
+            groups.append([storage])
+            end = start
+        end = max(end, start + storage.nbytes())
+    order = list(each)
+    return [Region(group) for group in sorted(groups, key=lambda group: min(order.index(s._cdata) for s in group))]
 
 
 def _places(old: Tensor, new: Tensor) -> tuple[int, int] | None:

@@ -201,7 +201,7 @@ class _ObservedCallee(Instead):
         overload = entry.overload_of(self.callee, args, kwargs)
         state = self._states.get(overload) or self._session.state(self._name, overload)
         self._states[overload] = state
-        if not entry.has_several(self.callee):
+        if isinstance(self.callee, OpOverload) or len(self.callee._overload_names) == 1:
             self._only = state
         return state
 

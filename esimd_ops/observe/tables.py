@@ -68,12 +68,10 @@ def _either(one: Entry, other: Entry) -> Entry:
     )
 
 
-def write(found: Table, path: Path) -> Table:
+def write(found: Table, path: Path) -> None:
     """Writes the table, added to the one that the file holds already. Raises ToolError where they contradict."""
     if not found.entries:
         why = "what torch.compile traces cannot be: TORCHDYNAMO_DISABLE=1"
         raise ToolError(f"no operator was watched ({why}): no table is written", str(path))
     there = [(tables.read_file(path), str(path))] if path.exists() else []
-    whole = merging.merged([*there, (found, "this run")])
-    files.write(path, merging.text(whole).encode(), str(path))
-    return whole
+    files.write(path, merging.text(merging.merged([*there, (found, "this run")])).encode(), str(path))

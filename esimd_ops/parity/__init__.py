@@ -2,9 +2,5 @@
 
 What a schema declares is judged by `schema_patch.schemas.rules`, under its codes.
 
-`Request` says what to check, `supervise.check` runs it in a child process, `trial` is what happens there.
+`supervise.check` runs a request in a child process, `trial` is what happens there.
 """
-
-from esimd_ops.trials.messages import Request
-
-__all__ = ["Request"]

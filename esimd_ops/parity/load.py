@@ -4,54 +4,43 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 
 import torch
 
 LEAST = 3  # calls, however soon the first thread is done
 
 
-class Load:
+@contextmanager
+def load(device: str, work: Callable[[], object]) -> Iterator[None]:
     """While entered, a second thread (on a GPU: with a stream of its own) calls `work` and multiplies matrices.
 
     What `work` raised is raised at the end.
     """
+    started, stop = threading.Event(), threading.Event()
 
-    _running: Future[None]
-
-    def __init__(self, device: str, work: Callable[[], object]) -> None:
-        self._device, self._work = device, work
-        self._stop = threading.Event()
-        self._started = threading.Event()
-        self._pool = ThreadPoolExecutor(1)
-
-    def __enter__(self) -> Load:
-        self._running = self._pool.submit(self._run)
-        self._started.wait(10)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._pool.shutdown()
-        if error is None:
-            self._running.result()
-
-    def _run(self) -> None:
-        stream = torch.xpu.Stream() if self._device == "xpu" else None
+    def run() -> None:
+        stream = torch.xpu.Stream() if device == "xpu" else None
         with torch.no_grad(), torch.xpu.stream(stream) if stream else nullcontext():
-            matrix = torch.ones(192, 192, device=self._device)
+            matrix = torch.ones(192, 192, device=device)
             for turn in itertools.count():
-                if turn >= LEAST and self._stop.is_set():
+                if turn >= LEAST and stop.is_set():
                     return
                 try:
-                    self._work()
+                    work()
                 finally:
-                    self._started.set()
+                    started.set()
                 matrix @ matrix
                 if stream:
                     stream.synchronize()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        started.wait(10)
+        try:
+            yield
+        finally:
+            stop.set()
+        running.result()

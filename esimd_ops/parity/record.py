@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from esimd_ops.trials import files
@@ -32,23 +34,20 @@ def read(path: str) -> BitsRecord:
     return files.read(path, BitsRecord, "record of this check", version=VERSION)
 
 
-def compare(now: BitsRecord, then: BitsRecord) -> tuple[Observation, ...]:
-    """Operators whose bits are not those of the record; "op: what differs". What only one of both has is a warning."""
-    told = []
-    for op in [*now.digests, *(op for op in then.digests if op not in now.digests)]:
-        if op not in then.digests or op not in now.digests:
-            where = "the record" if op not in then.digests else "this build"
-            told.append(Observation("PA113", f"{op}: not in {where}, so not compared", Severity.WARNING.value))
-            continue
-        ours, theirs = now.digests[op], then.digests[op]
+def compare(now: BitsRecord, then: BitsRecord) -> Iterator[tuple[str, Observation]]:
+    """Operators whose bits are not those of the record, and what differs. What only one of both has is a warning."""
+    for op in dict.fromkeys((*now.digests, *then.digests)):
+        ours, theirs = now.digests.get(op, {}), then.digests.get(op, {})
         shared = [label for label in ours if label in theirs]
         differing = [
             (label, name) for label in shared for name in ours[label] if ours[label][name] != theirs[label].get(name)
         ]
-        if differing:
+        words, severity = "no sample in common with the record", Severity.WARNING
+        if not ours or not theirs:
+            words = f"not in {'the record' if ours else 'this build'}, so not compared"
+        elif differing:
             label, name = differing[0]
             more = f" (and {len(differing) - 1} more outputs)" if len(differing) > 1 else ""
-            told.append(Observation("PA113", f"{op}: {label}: '{name}' has other bits than in the record{more}"))
-        elif not shared:
-            told.append(Observation("PA113", f"{op}: no sample in common with the record", Severity.WARNING.value))
-    return tuple(told)
+            words, severity = f"{label}: '{name}' has other bits than in the record{more}", Severity.ERROR
+        if differing or not shared:
+            yield op, Observation("PA113", words, severity.value)

@@ -5,8 +5,7 @@ Imports no torch: what is checked is loaded in the child alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 
 from esimd_ops.trials import child
 from esimd_ops.trials.messages import CheckMessage, Observation, OperatorDone, Request
@@ -15,7 +14,7 @@ from schema_patch.model import Checked, Finding, Location, Report, Severity, Too
 
 STEP_S = 300.0  # compiling a kernel from source takes seconds
 # A cached graph would hide what this build does.
-PROGRAM = child.ChildProgram[CheckMessage](
+PROGRAM = child.ChildProgram(
     "esimd_ops.parity.child", CheckMessage, environment={"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
 )
 
@@ -25,15 +24,16 @@ CheckRun = TrialRun[OperatorDone]
 
 def check(request: Request, step: Callable[[str], None] = lambda _: None, *, step_s: float = STEP_S) -> CheckRun:
     """Run the request to its end."""
-    outcome = CheckRun()
-    outcome.go(replace(PROGRAM, step_s=step_s), request, step)
-    return outcome
+    return CheckRun().go(PROGRAM, request, step, step_s)
 
 
 def report(
-    request: Request, outcome: CheckRun, recorded: tuple[Observation, ...] = (), *, strict: bool = False
+    request: Request, outcome: CheckRun, recorded: Iterable[tuple[str, Observation]] = (), *, strict: bool = False
 ) -> Report:
-    """Everything as one Report: an operator asked for and not there is an error, not a clean result."""
+    """Everything as one Report: an operator asked for and not there is an error, not a clean result.
+
+    recorded  what differs from a record, by operator
+    """
     place = Location(f"torch.ops.{request.namespace}")
     errors = list(outcome.errors(place, request.operators))
     findings: list[Finding] = []
@@ -60,9 +60,8 @@ def report(
         else:
             tell(op, Observation("PA112", str(ended)))
     checked += outcome.unknown(place, request.operators)
-    for told in recorded:
-        op, _, message = told.message.partition(": ")
-        tell(op, Observation(told.code, message, told.severity))
+    for op, told in recorded:
+        tell(op, told)
     refused = {op: done.refused for op, done in outcome.done.items() if done.refused}
     facts: dict[str, object] = {"namespace": request.namespace, "device": request.device, "refused": refused}
     return Report(tuple(checked), tuple(findings), tuple(errors), facts, strict)

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from esimd_ops import registry, samples
+from esimd_ops import registry
 from esimd_ops.host import absent
 from esimd_ops.reference import Tensors
+from esimd_ops.samples import build
 from esimd_ops.tensors import bits, digest, same_bits
-from esimd_ops.trials.memory import Guarded
+from esimd_ops.trials.memory import Guarded, guarded, values
 from esimd_ops.trials.messages import Observation, OperatorDone, Request
 from esimd_ops.trials.roster import Hear
 from esimd_ops.trials.subject import TrialSubject
@@ -21,7 +22,7 @@ from schema_patch.model import Severity, Verdict
 from schema_patch.schemas import rules
 from schema_patch.schemas.grammar import Schema
 
-from .load import Load
+from .load import load
 
 RESULTS_HELD = 8  # more than the four buffers of the largest ring seen
 WARM = 2  # calls more, after which a cache has filled
@@ -85,7 +86,7 @@ class ParityTrial:
         self._attempt("results held at once", self._returns, run[0], step)
         # torch's own buffers have no sentinels around them, and what does not repeat compares with nothing.
         if not self._found("PA106", "PA107"):
-            dense = next((label for label in run if _dense(self._arguments(label))), run[0])
+            dense = next((label for label in run if _dense(self.operator.make(label))), run[0])
             self._attempt("compiled", self._compiled, dense, step)
 
     def _attempt(self, kind: str, check: Callable[[str], None], label: str, step: Hear) -> None:
@@ -107,25 +108,15 @@ class ParityTrial:
         told, more = self.told[key], self.more.get(key)
         return Observation(told.code, f"{told.message} (and {more} more samples)", told.severity) if more else told
 
-    def _arguments(self, label: str) -> samples.Arguments:
-        return self.operator.make(label)
-
     def _weight(self, label: str) -> int:
-        return sum(value.numel() for value in self._arguments(label).values() if isinstance(value, Tensor))
+        return sum(value.numel() for value in self.operator.make(label).values() if isinstance(value, Tensor))
 
-    def _guard(self, arguments: samples.Arguments, shift: int = 0) -> dict[str, Guarded]:
-        """Each tensor between sentinels; those of half precision `shift` elements past an aligned address."""
-        return {
-            name: Guarded(value, self.device, shift if value.dtype is torch.float16 else 0)
-            for name, value in arguments.items()
-            if isinstance(value, Tensor)
-        }
+    def _guard(self, arguments: build.Arguments, shift: int = 0) -> dict[str, Guarded]:
+        return guarded(arguments, self.device, shift)
 
-    def _invoke(self, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Any:
-        # Each time a new tensor, whose version says nothing of what its memory held before.
-        values = {name: guards[name].tensor.data if name in guards else value for name, value in arguments.items()}
+    def _invoke(self, arguments: build.Arguments, guards: dict[str, Guarded]) -> Any:
         try:
-            returned = self.call(**values)
+            returned = self.call(**values(arguments, guards))
             if self.device == "xpu":
                 torch.xpu.synchronize()
         except REFUSAL as error:
@@ -146,7 +137,7 @@ class ParityTrial:
     def _numbers(self, label: str) -> bool:
         """Numbers, exactly the arguments of the table, and nothing around them; False where the operator refused."""
         operator = self.operator
-        arguments = self._arguments(label)
+        arguments = self.operator.make(label)
         guards = self._guard(arguments)
         try:
             returned = self._invoke(arguments, guards)
@@ -174,20 +165,20 @@ class ParityTrial:
 
     def _unaligned(self, label: str) -> None:
         """The numbers again, of tensors that begin where no vector load is aligned."""
-        arguments = self._arguments(label)
+        arguments = self.operator.make(label)
         guards = self._guard(arguments, shift=1)
         self._invoke(arguments, guards)
         self._judge(f"{label}, unaligned", arguments, guards)
 
     def _in_place(self, label: str) -> None:
         """The numbers again, where outputs are the inputs that they may be."""
-        arguments = self._arguments(label)
+        arguments = self.operator.make(label)
         guards = self._guard(arguments)
         guards |= {output: guards[source] for output, source in self.operator.over.items()}
         self._invoke(arguments, guards)
         self._judge(f"{label}, in place", arguments, guards)
 
-    def _judge(self, label: str, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Tensors:
+    def _judge(self, label: str, arguments: build.Arguments, guards: dict[str, Guarded]) -> Tensors:
         """What the call has written; whether it is right, and stays as it is while that is found out."""
         before = {name: guards[name].before.cpu() for name in self.operator.writes}
         written = self._written(guards)
@@ -201,7 +192,7 @@ class ParityTrial:
 
     def _others(self, label: str) -> None:
         """Other values where the first ones lay, then these again over what those gave: what was kept shows."""
-        arguments, others = self._arguments(label), self.operator.others(label)
+        arguments, others = self.operator.make(label), self.operator.others(label)
         truth = self.operator.truth(others) if others else None
         if others is None or truth is None:
             return
@@ -231,7 +222,7 @@ class ParityTrial:
 
     def _repeat(self, label: str) -> None:
         """The bits of an undisturbed run, again and again, while another thread runs it on other memory and values."""
-        arguments = self._arguments(label)
+        arguments = self.operator.make(label)
         others = self.operator.others(label) or arguments
         mine = self._guard(arguments)
         run = self._steady(arguments, mine)
@@ -243,7 +234,7 @@ class ParityTrial:
                     "PA106", name, f"{label}: '{name}' was written by a later call, which was given other memory"
                 )
         differing: list[str] = []
-        with Load(self.device, lambda: differing.extend(elsewhere())):
+        with load(self.device, lambda: differing.extend(elsewhere())):
             for turn in range(1, self.repeat):
                 for name in run():
                     self._tell("PA107", name, f"{label}: '{name}' differs in run {turn + 1} of {self.repeat}")
@@ -251,7 +242,7 @@ class ParityTrial:
         for name in differing[:1]:
             self._tell("PA107", name, f"{label}: '{name}' differs when another thread calls too")
 
-    def _steady(self, arguments: samples.Arguments, guards: dict[str, Guarded]) -> Callable[[], list[str]]:
+    def _steady(self, arguments: build.Arguments, guards: dict[str, Guarded]) -> Callable[[], list[str]]:
         """Runs the operator, now and then again: the outputs that have other bits than now."""
 
         def run() -> Tensors:
@@ -272,7 +263,7 @@ class ParityTrial:
         """Hold several results at once: each is the caller's buffer, or at least none is another's."""
         if not self.schema.returns:
             return
-        arguments = self._arguments(label)
+        arguments = self.operator.make(label)
         calls = [self._guard(arguments) for _ in range(RESULTS_HELD)]
         results = [self._invoke(arguments, guards) for guards in calls]
         if not all(isinstance(result, Tensor) for result in results):
@@ -297,7 +288,7 @@ class ParityTrial:
             if fake is None:
                 return  # nobody said what shape its result has
             torch.library.register_fake(self.schema.name, fake)
-        arguments = self._arguments(label)
+        arguments = self.operator.make(label)
         fixed = {name: value for name, value in arguments.items() if not isinstance(value, Tensor)}
         names = [name for name in arguments if name not in fixed]
 
@@ -314,7 +305,7 @@ class ParityTrial:
                 elif values[name].is_floating_point():
                     values[name] = torch.full_like(values[name], torch.nan)
                 else:
-                    values[name] = torch.full_like(values[name], samples.POISON)
+                    values[name] = torch.full_like(values[name], build.POISON)
             call(**fixed, **values)
             return tuple(values[name] for name in written)
 
@@ -343,5 +334,5 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _dense(arguments: samples.Arguments) -> bool:
+def _dense(arguments: build.Arguments) -> bool:
     return all(value.is_contiguous() for value in arguments.values() if isinstance(value, Tensor))

@@ -16,30 +16,27 @@ if TYPE_CHECKING:
 
 def work(question: Question, tell: Callable[[ProbeAnswer | ChildStep], None]) -> None:
     tell(ChildStep(question.op, "loading"))
-    subject = _subject(question)
-    if isinstance(subject, str):
-        tell(ProbeAnswer(failed=subject))
+    try:
+        subject = _subject(question)
+    except (ImportError, OSError, ToolError) as error:
+        tell(ProbeAnswer(failed=str(error)))
         return
     tell(ChildStep(question.op, ""))
     tell(_answer(question, subject))
 
 
-def _subject(question: Question) -> ProbedOperator | str:
-    """The operator, or why it cannot be probed."""
+def _subject(question: Question) -> ProbedOperator:
     from esimd_ops.trials.given import described
     from esimd_ops.trials.libraries import load
 
     from . import subjects
 
     libraries = tuple(library for library in question.libraries if library != question.samples)
-    try:
-        if libraries or not question.samples:  # a samples file may register its operators itself
-            load(question.namespace, libraries)
-        if question.samples:
-            described(question.samples)
-        return subjects.find(question.namespace, question.op, question.samples)
-    except (ImportError, OSError, ToolError) as error:
-        return str(error)
+    if libraries or not question.samples:  # a samples file may register its operators itself
+        load(question.namespace, libraries)
+    if question.samples:
+        described(question.samples)
+    return subjects.find(question.namespace, question.op, question.samples)
 
 
 def _answer(question: Question, subject: ProbedOperator) -> ProbeAnswer:

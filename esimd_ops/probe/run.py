@@ -10,7 +10,7 @@ from schema_patch.model import Checked, Finding, Location, Report, Severity, Too
 
 from .question import ProbeAnswer, Question
 
-PROGRAM = child.ChildProgram[ProbeAnswer](
+PROGRAM = child.ChildProgram(
     "esimd_ops.probe.child",
     ProbeAnswer,
     step_s=600.0,  # for all programs of one operator, most of it in compilers
@@ -47,7 +47,9 @@ def probe(
             answers[question.op] = answer
             found = list(_findings(question.op, place, answer))
             findings += found
-            checked.append(Checked(question.op, place, answer.schema, _verdict(found), _summary(answer)))
+            right = sum(seen.outcome == "right" for seen in answer.seen)
+            reason = f"{right} of {len(answer.seen)} right"
+            checked.append(Checked(question.op, place, answer.schema, _verdict(found), reason))
             if keep:
                 _keep(Path(keep), question.op, answer)
     return Report(tuple(checked), tuple(findings), tuple(errors)), answers
@@ -74,11 +76,6 @@ def _verdict(findings: list[Finding]) -> Verdict:
     if any(finding.severity is Severity.ERROR for finding in findings):
         return Verdict.WRONG
     return Verdict.NEEDS_GUARD if findings else Verdict.RIGHT
-
-
-def _summary(answer: ProbeAnswer) -> str:
-    right = sum(seen.outcome == "right" for seen in answer.seen)
-    return f"{right} of {len(answer.seen)} right"
 
 
 def _keep(folder: Path, op: str, answer: ProbeAnswer) -> None:

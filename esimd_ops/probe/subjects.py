@@ -12,7 +12,7 @@ from esimd_ops import registry
 from esimd_ops.table import OPS
 from esimd_ops.trials import given
 from esimd_ops.trials.subject import OfTable
-from schema_patch.model import Effect
+from schema_patch.model import Effect, ToolError
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class ProbedOperator:
         return next((found for found in self.others if _shapes(found) == _shapes(self.arguments)), None)
 
 
-def find(namespace: str, name: str, samples: str) -> ProbedOperator | str:
-    """The operator, or why it cannot be probed. Raises ToolError for samples that are none of this operator."""
+def find(namespace: str, name: str, samples: str) -> ProbedOperator:
+    """Raises ToolError where the operator cannot be probed."""
     schema = registry.schemas(namespace).get(name)
     if schema is None:
-        return f"{namespace}::{name} is not registered"
+        raise ToolError(f"{namespace}::{name} is not registered")
     one: given.OfUser | OfTable
     if samples:
         if name not in given.named(samples, schema.namespace):
-            return f"{samples} has no SAMPLES for {name}"
+            raise ToolError(f"{samples} has no SAMPLES for {name}")
         one = given.OfUser(schema, samples)
         made = (one.make(label) for label in one.labels())
     elif name in OPS:
@@ -46,7 +46,7 @@ def find(namespace: str, name: str, samples: str) -> ProbedOperator | str:
         ordinary = one.labels()[0]
         made = (make(ordinary) for make in (one.make, one.others))
     else:
-        return "not in the operator table: give --samples"
+        raise ToolError("not in the operator table: give --samples")
     op = registry.overload(schema)
     effect = one.effect(schema) or Effect(name, one.writes, "unknown", "its schema")
     return ProbedOperator(op, str(op._schema), effect, next(made), made)

@@ -13,9 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from esimd_ops.trials import files
-from schema_patch.schemas.cards import Card, find, groups, known
-
-__all__ = ["REGISTERS", "Card", "CompiledKernel", "Launched", "find", "known", "of", "read", "resident"]
+from schema_patch.schemas.cards import Card, groups
 
 REGISTERS = 128  # of a thread, unless a report says otherwise
 

@@ -5,21 +5,17 @@ The file is JSON, the inputs in it are the bytes of each tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import torch
 from torch import Tensor
 
-from esimd_ops.samples import Arguments
 from esimd_ops.tensors import raw
 from esimd_ops.trials import files
-from esimd_ops.trials.given import ByUser
-from esimd_ops.trials.judge import Truth
-from esimd_ops.trials.subject import TrialSubject
-from schema_patch.model import Effect, ToolError
-from schema_patch.schemas.grammar import Schema
+from schema_patch.model import ToolError
 
 from .order import Order
 
@@ -99,27 +95,13 @@ def values(inputs: tuple[Input, ...]) -> dict[str, Any]:
     return made
 
 
-class OfCase(TrialSubject):
-    """The operator of a case that no table knows, with its one call."""
-
-    def __init__(self, case: Case) -> None:
-        self.name, self.writes, self.overwritten, self.returned = case.operator, case.writes, case.overwritten, None
-        self._case = case
-
-    def labels(self, shapes: str = "all") -> tuple[str, ...]:
-        del shapes
-        return (self._case.sizes,)
-
-    def make(self, label: str) -> Arguments:
-        del label
-        return values(self._case.inputs)
-
-    def truth(self, arguments: Arguments) -> Truth | None:  # noqa: ARG002  recorded
-        expected = values(self._case.expected)
-        return ByUser(expected, self.overwritten) if expected else None
-
-    def effect(self, schema: Schema) -> Effect | None:  # noqa: ARG002
-        return Effect(self.name, self.writes, "unknown", "a reproducer")
-
-    def fake(self, schema: Schema) -> Callable[..., Any] | None:  # noqa: ARG002
-        return None
+def described(case: Case) -> SimpleNamespace:
+    """As `given` reads what a user says of an operator: the one call, what it writes, and what should come out."""
+    op, expected = case.operator, values(case.expected)
+    kept = [name for name in case.writes if name not in case.overwritten]
+    return SimpleNamespace(
+        SAMPLES={op: values(case.inputs)},
+        WRITES={op: case.writes},
+        INPLACE={op: kept},
+        REFERENCE={op: lambda **_: expected} if expected else {},
+    )

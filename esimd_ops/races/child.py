@@ -42,14 +42,13 @@ def work(order: Order, tell: Callable[[Any], None]) -> None:
 
 def _one(order: Order, trial: RaceTrial, tell: Callable[[Any], None]) -> str:
     """Runs the operator with each of its samples; what it refused with, or ""."""
-    from . import case
+    from . import subjects
 
     subject = trial.subject
     labels = [order.shapes] if order.replay else subject.chosen(order.shapes, beyond=order.beyond)
     try:
         for label in labels:
-            arguments = case.values(case.read(order.replay).inputs) if order.replay else subject.make(label)
-            tell(trial.run(label, arguments, order.schedules))
+            tell(trial.run(label, subjects.arguments(order, subject, label), order.schedules))
     except (RuntimeError, ValueError, TypeError) as raised:
         return str(raised).splitlines()[0]
     return ""

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from esimd_ops.host.build import HERE
+from esimd_ops.trials.files import near
 from schema_patch.model import Location
 
 
@@ -22,11 +23,5 @@ def locate(file: str, offset: int) -> Location:
     for line in listing.splitlines():
         path, _, number = line.partition(" ")[0].rpartition(":")
         if path and path != "??" and number.isdigit() and int(number) and not Path(path).resolve().is_relative_to(HERE):
-            return Location(_short(path), int(number), 1)
+            return Location(near(path), int(number), 1)
     return Location(file)
-
-
-def _short(path: str) -> str:
-    """Relative to the current directory where the file lies in it."""
-    whole = Path(path).resolve()
-    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else path

@@ -23,7 +23,7 @@ def smallest(order: Order, outcome: RaceRun) -> Case | None:
         )
         ran = outcome.done.get(row.op)
         if shown and ran and (subject := subjects.of(order, row.op, grammar.parse(ran.schema))):
-            arguments = subject.make(row.label)
+            arguments = subjects.arguments(order, subject, row.label)
             size = sum(value.numel() for value in arguments.values() if isinstance(value, Tensor))
             cases.append((size, row, shown[0], subject, arguments))
     if not cases:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from schema_patch.schemas.cards import find
+
 from . import cards
 from .cards import CompiledKernel, Launched
 from .watch import HostRuntime
@@ -39,7 +41,7 @@ class Residency:
         return self._groups(name, largest) if name and largest else 0
 
     def _groups(self, name: str, launched: Launched) -> int:
-        return cards.resident(cards.find(name), launched, cards.of(launched, self._kernels), self._registers)
+        return cards.resident(find(name), launched, cards.of(launched, self._kernels), self._registers)
 
 
 def _card(words: str) -> str:

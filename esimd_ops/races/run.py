@@ -6,7 +6,6 @@ Imports no torch. Knows the kinds of finding and what they are called in words.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from esimd_ops.trials import child
 from schema_patch.model import Checked, Finding, Location, Report, Severity, ToolError, Verdict
@@ -40,14 +39,12 @@ KINDS = {  # by the runtime's words: the code, and what it says
     "surface": ("HR110", PLAIN),
 }
 STEP_S = 600.0  # the largest shapes under the slowest schedules take minutes
-PROGRAM = child.ChildProgram[RaceMessage]("esimd_ops.races.child", RaceMessage)
+PROGRAM = child.ChildProgram("esimd_ops.races.child", RaceMessage)
 
 
 def run(order: Order, step: Callable[[str], None] = lambda _: None, *, step_s: float = STEP_S) -> RaceRun:
     """Run the order to its end."""
-    outcome = RaceRun()
-    outcome.go(replace(PROGRAM, step_s=step_s), order, step)
-    return outcome
+    return RaceRun().go(PROGRAM, order, step, step_s)
 
 
 def report(order: Order, outcome: RaceRun, suppressions: Suppressions, *, strict: bool = False) -> Report:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from schema_patch.model import ToolError
-
-from .cards import find
+from schema_patch.schemas.cards import find
 
 # The words are those of the runtime (runtime/schedule.hpp); the first is the one for values.
 NAMED = {

@@ -6,16 +6,17 @@ Runs in the process that loaded the libraries. Knows what a subject says of itse
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from esimd_ops import registry, samples
+from esimd_ops import registry
 from esimd_ops.reference import Tensors
-from esimd_ops.tensors import reach
-from esimd_ops.trials.given import Same
-from esimd_ops.trials.judge import Truth
-from esimd_ops.trials.memory import Guarded
+from esimd_ops.samples import build
+from esimd_ops.tensors import bits, reach
+from esimd_ops.trials.judge import fraction
+from esimd_ops.trials.memory import guarded, values
 from esimd_ops.trials.subject import TrialSubject
 from schema_patch.schemas.grammar import Schema
 
@@ -34,66 +35,51 @@ class RaceTrial:
         self.subject, self.runtime, self.residency, self.step = subject, residency.runtime, residency, step
         self._call = registry.overload(schema)
 
-    def run(self, label: str, arguments: samples.Arguments, schedules: dict[str, str]) -> SampleRow:
+    def run(self, label: str, arguments: build.Arguments, schedules: dict[str, str]) -> SampleRow:
         """The operator with these arguments under each schedule, and what the runtime saw."""
         wrong: dict[str, tuple[float, str]] = {}
         launched: list[Launched] = []
         with torch.no_grad():
             truth = self.subject.truth(arguments)
-            if truth is None or self.residency.asked(schedules):
+            shares = truth.shares if truth else None
+            if shares is None or self.residency.asked(schedules):
                 self.step(f"{label}, as a first run")
                 outputs, launched = self._first(arguments)
-                truth = truth or Same(outputs)
+                shares = shares or partial(_differing, outputs)
             for name, words in schedules.items():
                 self.step(f"{label}, {name}")
                 self.residency.schedule(words, launched)
-                wrong[name] = _worst(truth, self._outputs(arguments))
+                off = shares(self._outputs(arguments))
+                wrong[name] = max(((share, output) for output, share in off.items()), default=(0.0, ""))
             seen = self._seen(label, arguments, next(iter(schedules.values())), launched) if self.runtime.checks else []
-        resident = {name: self.residency.of(words, launched) for name, words in schedules.items()}
-        return SampleRow(
-            self.subject.name,
-            label,
-            wrong,
-            seen,
-            self.runtime.checks,
-            launched,
-            {k: v for k, v in resident.items() if v},
-        )
+        resident = {name: held for name, words in schedules.items() if (held := self.residency.of(words, launched))}
+        return SampleRow(self.subject.name, label, wrong, seen, self.runtime.checks, launched, resident)
 
-    def _first(self, arguments: samples.Arguments) -> tuple[Tensors, list[Launched]]:
+    def _first(self, arguments: build.Arguments) -> tuple[Tensors, list[Launched]]:
         """Groups one after the other: the outputs, and the kernels that were launched."""
         self.runtime.schedule("ascending,lockstep")
         self.runtime.launches()
         return self._outputs(arguments), self.runtime.launches()
 
-    def _outputs(self, arguments: samples.Arguments) -> Tensors:
-        guards = guard(arguments)
+    def _outputs(self, arguments: build.Arguments) -> Tensors:
+        guards = guarded(arguments, "cpu")
         self._call(**values(arguments, guards))
         return {name: guards[name].tensor for name in self.subject.writes if name in guards}
 
-    def _seen(self, label: str, arguments: samples.Arguments, words: str, launched: list[Launched]) -> list[AccessSeen]:
+    def _seen(self, label: str, arguments: build.Arguments, words: str, launched: list[Launched]) -> list[AccessSeen]:
         self.step(f"{label}, every access")
         self.residency.schedule(words, launched)
-        guards = guard(arguments)
-        for name, guarded in guards.items():
-            watch(self.runtime, name, guarded.tensor, self.subject)
+        guards = guarded(arguments, "cpu")
+        for name, each in guards.items():
+            watch(self.runtime, name, each.tensor, self.subject)
         with self.runtime.watching() as seen:
             self._call(**values(arguments, guards))
         return seen
 
 
-def _worst(truth: Truth, got: Tensors) -> tuple[float, str]:
-    return max(((share, name) for name, share in truth.shares(got).items()), default=(0.0, ""))
-
-
-def guard(arguments: samples.Arguments) -> dict[str, Guarded]:
-    """The tensors of a call, each a copy with room around it."""
-    return {name: Guarded(value, "cpu") for name, value in arguments.items() if isinstance(value, Tensor)}
-
-
-def values(arguments: samples.Arguments, guards: dict[str, Guarded]) -> dict[str, object]:
-    """What to call the operator with."""
-    return {name: guards[name].tensor if name in guards else value for name, value in arguments.items()}
+def _differing(first: Tensors, got: Tensors) -> dict[str, float]:
+    """Output -> the share of its elements that have other bits than in the first run."""
+    return {name: fraction(bits(got[name]) != bits(value)) for name, value in first.items()}
 
 
 def watch(runtime: HostRuntime, name: str, tensor: Tensor, subject: TrialSubject) -> None:

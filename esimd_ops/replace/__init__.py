@@ -9,6 +9,7 @@ the dispatcher, where a kernel of ours (`csrc/replacement.cpp`) is asked first. 
 writes any. Arguments that it refuses go to the original, counted. `what` says which operators are meant.
 """
 
-from .api import Replaced, ReplaceError, disable, enable, names, status
+from .api import Replaced, disable, enable, names, status
+from .what import ReplaceError
 
 __all__ = ["ReplaceError", "Replaced", "disable", "enable", "names", "status"]

@@ -18,10 +18,6 @@ _lock = threading.RLock()
 _placed: dict[str, Any] = {}  # by operator: what stands in its place (csrc/replacement.h)
 
 
-class ReplaceError(RuntimeError):
-    """Nothing can be put in an operator's place; the message says why."""
-
-
 @dataclass(frozen=True)
 class Replaced:
     """One operator in whose place ours stands: calls that ours made, and those passed on to the original, with the last
@@ -43,12 +39,12 @@ def enable(words: str | Iterable[str] | None = None) -> tuple[Replaced, ...]:
     By default those of SCHEMA_KIT_REPLACE. May be called again. Raises ReplaceError for a name that is none of ours,
     and where our own operators are not built.
     """
+    meant = what.resolve(environment.replaced_operators() if words is None else words)
     try:
-        meant = what.resolve(environment.replaced_operators() if words is None else words)
         if meant:
             native.load()
-    except (what.UnknownError, ImportError, OSError) as error:
-        raise ReplaceError(f"replace: {error}") from error
+    except (ImportError, OSError) as error:
+        raise what.ReplaceError(f"replace: {error}") from error
     with _lock:
         for op in meant:
             if op not in _placed:

@@ -31,14 +31,14 @@ def races() -> tuple[Race, ...]:
     return policies.load(RACES, _RacesFile).race
 
 
-class UnknownError(ValueError):
-    """A word that names no operator that this kit has."""
+class ReplaceError(RuntimeError):
+    """Nothing can be put in an operator's place; the message says why."""
 
 
 def resolve(words: str | Iterable[str]) -> tuple[str, ...]:
     """`races`, `op` or `ns::op`, separated by commas where in one string -> every ns::op that is meant, each once.
 
-    A name without namespace is meant in every namespace of the operator table but the kit's own. Raises UnknownError.
+    A name without namespace is meant in every namespace of the operator table but the kit's own. Raises ReplaceError.
     """
     parts = words.split(",") if isinstance(words, str) else words
     found: dict[str, None] = {}
@@ -54,6 +54,8 @@ def _everywhere(word: str) -> tuple[str, ...]:
     namespace, _, name = word.rpartition("::")
     table = tables.load()
     if name not in table.entries or namespace == OURS:
-        raise UnknownError(f"'{word}': expected '{RACES}', or an operator of {', '.join(table.namespaces)} as ns::op")
+        raise ReplaceError(
+            f"replace: '{word}': expected '{RACES}', or an operator of {', '.join(table.namespaces)} as ns::op"
+        )
     spaces = (namespace,) if namespace else (table.entries[name].namespaces or table.namespaces)
     return tuple(f"{space}::{name}" for space in spaces if space != OURS)

@@ -13,41 +13,7 @@ import torch
 from schema_patch.schemas import table
 
 from . import gdn, gemv, moe, norm, norm_gemv, quant, rope
-from .build import (
-    POISON,
-    Arguments,
-    Choices,
-    Sample,
-    Sizes,
-    fp8_matrix,
-    int4_matrix,
-    label,
-    norm_weight,
-    normal,
-    padded_rows,
-    poison,
-    poison_int,
-    read,
-)
-
-__all__ = [
-    "POISON",
-    "SIZES",
-    "Arguments",
-    "Sample",
-    "Sizes",
-    "every",
-    "fp8_matrix",
-    "int4_matrix",
-    "label",
-    "make",
-    "norm_weight",
-    "normal",
-    "padded_rows",
-    "poison",
-    "poison_int",
-    "read",
-]
+from .build import Choices, Sample, Sizes, label
 
 # operator: how to make its arguments, and the sizes to make them with; the first is the ordinary one
 SIZES: Choices = {

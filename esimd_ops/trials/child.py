@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,7 +28,6 @@ LEFT_S = 1.0  # for what a dead one left in its pipes; its own children may hold
 PR_SET_PDEATHSIG = 1
 
 R = TypeVar("R", bound=msgspec.Struct)
-M = TypeVar("M", bound=msgspec.Struct)
 
 
 class ChildStep(msgspec.Struct, frozen=True, tag="step"):
@@ -42,7 +41,7 @@ class ChildStep(msgspec.Struct, frozen=True, tag="step"):
 
 
 @dataclass(frozen=True)
-class ChildProgram(Generic[M]):
+class ChildProgram:
     """What to start: `python -m module`, which calls `serve`.
 
     messages     the type that its messages have, a union of tagged structs; `Step` is understood without being in it
@@ -71,9 +70,9 @@ class Ended:
 
 
 def run(
-    program: ChildProgram[M],
+    program: ChildProgram,
     request: Callable[[tuple[str, ...]], msgspec.Struct],
-    hear: Callable[[M], None],
+    hear: Callable[[Any], None],
     step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Ended]:
     """Run the program to its end, started again without each operator that it dies of: operator -> how it ended there.
@@ -92,9 +91,9 @@ def run(
 
 
 def once(
-    program: ChildProgram[M],
+    program: ChildProgram,
     request: msgspec.Struct,
-    hear: Callable[[M], None],
+    hear: Callable[[Any], None],
     step: Callable[[str], None] = lambda _: None,
 ) -> Ended | None:
     """Start the program once; None where it came to its end. Whatever is raised meanwhile, the process is gone then."""

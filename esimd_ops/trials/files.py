@@ -32,3 +32,9 @@ def write(path: str, value: msgspec.Struct) -> None:
         Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
     except OSError as error:
         raise ToolError(error.strerror or str(error), path) from error
+
+
+def near(path: str) -> str:
+    """As seen from the working directory, where it lies below."""
+    whole = Path(path).resolve()
+    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else path

@@ -17,7 +17,6 @@ Only SAMPLES is needed. Where there is no reference, runs are compared with each
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import pickle
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -29,7 +28,7 @@ import torch
 from torch import Tensor
 
 from esimd_ops.reference import Tensors
-from esimd_ops.samples import Arguments
+from esimd_ops.samples.build import Arguments
 from esimd_ops.table import OPS
 from esimd_ops.tensors import bits
 from schema_patch.model import Effect, ToolError
@@ -37,6 +36,7 @@ from schema_patch.schemas import table as tables
 from schema_patch.schemas.grammar import Schema
 
 from .judge import Truth, at, fraction, poisoned, share
+from .libraries import python_file
 from .messages import Observation
 from .subject import OfTable, TrialSubject
 
@@ -50,21 +50,14 @@ def described(where: str) -> Any:
         return _folder(Path(where))
     module, colon, name = where.partition(":")
     if not colon:
-        return _file(where)
+        if not where.endswith(".py") or not Path(where).is_file():
+            raise ToolError("expected a Python file with SAMPLES, module:function, or a folder of saved calls", where)
+        return python_file(where)
     try:
         made = getattr(importlib.import_module(module), name)()
     except (ImportError, AttributeError, TypeError) as error:
         raise ToolError(f"expected a function without arguments that describes samples: {error}", where) from error
     return SimpleNamespace(**made) if isinstance(made, Mapping) else made
-
-
-def _file(path: str) -> Any:
-    specification = importlib.util.spec_from_file_location(Path(path).stem, path)
-    if specification is None or specification.loader is None or not Path(path).is_file():
-        raise ToolError("expected a Python file with SAMPLES, module:function, or a folder of saved calls", path)
-    loaded = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(loaded)
-    return loaded
 
 
 def _folder(folder: Path) -> Any:
@@ -107,12 +100,12 @@ class SavedCalls(list[Any]):
 
 def named(where: str, namespace: str | None) -> tuple[str, ...]:
     """The operators of this namespace that have samples there; a file of a person names none."""
-    given = _table(where, "SAMPLES").items()
+    given = _table(described(where), where, "SAMPLES").items()
     return tuple(op for op, calls in given if not isinstance(calls, SavedCalls) or calls.of(namespace))
 
 
-def _table(where: str, name: str) -> Mapping[str, Any]:
-    found = getattr(described(where), name, {})
+def _table(said: Any, where: str, name: str) -> Mapping[str, Any]:
+    found = getattr(said, name, {})
     if not isinstance(found, Mapping):
         raise ToolError(f"{name}: expected a dictionary by operator, found {type(found).__name__}", where)
     return found
@@ -121,22 +114,27 @@ def _table(where: str, name: str) -> Mapping[str, Any]:
 class OfUser(TrialSubject):
     """An operator as its user describes it. Raises ToolError for names that are none of its arguments."""
 
-    def __init__(self, schema: Schema, where: str) -> None:
+    def __init__(self, schema: Schema, where: str, said: Any = None) -> None:
+        """`said`: what is described, where that is not at `where`."""
         op = schema.op
         self.name, self._where, self._namespace = op, where, schema.namespace
+        self._said = said or described(where)
         self._arguments = [arg.name for arg in schema.args]
         self.writes = self._names("WRITES", schema.writes)
         inplace = self._names("INPLACE", self.writes)
         self.overwritten = tuple(name for name in self.writes if name not in inplace)
-        returns = _table(where, "RETURNS").get(op, "unknown")
+        returns = self._table("RETURNS").get(op, "unknown")
         self._returns = returns if isinstance(returns, str) else ", ".join(returns)
         self.returned = self._returns if self._returns in self._arguments else None
-        self.certain = op in _table(where, "WRITES")
-        self._reference: Callable[..., Tensors] | None = _table(where, "REFERENCE").get(op)
+        self.certain = op in self._table("WRITES")
+        self._reference: Callable[..., Tensors] | None = self._table("REFERENCE").get(op)
         self._calls = len(self._given())
 
+    def _table(self, name: str) -> Mapping[str, Any]:
+        return _table(self._said, self._where, name)
+
     def _names(self, table: str, otherwise: Any) -> tuple[str, ...]:
-        found = _table(self._where, table).get(self.name, otherwise)
+        found = self._table(table).get(self.name, otherwise)
         names = (found,) if isinstance(found, str) else tuple(found)
         for name in names:
             if name not in self._arguments:
@@ -147,7 +145,7 @@ class OfUser(TrialSubject):
         return names
 
     def _given(self) -> list[Any]:
-        given = _table(self._where, "SAMPLES")[self.name]
+        given = self._table("SAMPLES")[self.name]
         given = given() if callable(given) else given
         if isinstance(given, SavedCalls):
             return given.of(self._namespace)
@@ -226,19 +224,6 @@ class ByUser(Truth):
 
     def shares(self, got: Tensors) -> dict[str, float]:
         return {name: fraction(_off(got[name], right)) for name, right in self.values.items()}
-
-
-class Same(Truth):
-    """The outputs of an earlier run, to the bit."""
-
-    def __init__(self, first: Tensors) -> None:
-        self._first = {name: value.clone() for name, value in first.items()}
-
-    def told(self, before: Tensors, got: Tensors) -> list[Observation]:  # noqa: ARG002
-        return [Observation("PA107", f"'{name}' differs") for name, share in self.shares(got).items() if share]
-
-    def shares(self, got: Tensors) -> dict[str, float]:
-        return {name: fraction(bits(got[name]) != bits(value)) for name, value in self._first.items()}
 
 
 def _off(got: Tensor, right: Tensor) -> Tensor:

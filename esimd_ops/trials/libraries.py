@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from schema_patch.model import ToolError
 
@@ -40,14 +41,7 @@ def load(namespace: str, libraries: Sequence[str], device: str = "cpu") -> None:
         if library.endswith(".so"):
             torch.ops.load_library(library)
         elif library.endswith(".py"):
-            specification = importlib.util.spec_from_file_location(Path(library).stem, library)
-            if specification is None or specification.loader is None:
-                raise ImportError(f"{library}: not a Python file")
-            module = importlib.util.module_from_spec(specification)
-            found = importlib.util.find_spec(specification.name)
-            if found and found.origin and Path(found.origin).resolve() == Path(library).resolve():
-                sys.modules.setdefault(specification.name, module)  # samples may import it: it registers once
-            specification.loader.exec_module(module)
+            python_file(library)
         else:
             importlib.import_module(library)
     if not libraries:
@@ -55,3 +49,16 @@ def load(namespace: str, libraries: Sequence[str], device: str = "cpu") -> None:
             native.load()
         else:  # libraries name their namespace after their package
             importlib.import_module(namespace)
+
+
+def python_file(path: str) -> ModuleType:
+    """Runs a Python file. Raises ImportError for what is none."""
+    specification = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if specification is None or specification.loader is None or not Path(path).is_file():
+        raise ImportError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(specification)
+    found = importlib.util.find_spec(specification.name)
+    if found and found.origin and Path(found.origin).resolve() == Path(path).resolve():
+        sys.modules.setdefault(specification.name, module)  # samples may import it: it registers once
+    specification.loader.exec_module(module)
+    return module

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -65,3 +67,17 @@ class Guarded:
         return ", ".join(
             f"{count} {'element' if count == 1 else 'elements'} {place}" for place, count in where.items() if count
         )
+
+
+def guarded(arguments: dict[str, Any], device: str, shift: int = 0) -> dict[str, Guarded]:
+    """The tensors of a call, those of half precision `shift` elements past an aligned address."""
+    return {
+        name: Guarded(value, device, shift if value.dtype is torch.float16 else 0)
+        for name, value in arguments.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def values(arguments: dict[str, Any], guards: dict[str, Guarded]) -> dict[str, Any]:
+    """What to call the operator with: each time new tensors, whose version says nothing of what their memory held."""
+    return {name: guards[name].tensor.data if name in guards else value for name, value in arguments.items()}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -13,15 +13,8 @@ from schema_patch.model import Checked, Location, ToolError, Verdict
 from . import child
 from .messages import Failed, Roster, TrialRequest
 
-
-class Through(Protocol):
-    """The last message of one operator."""
-
-    @property
-    def op(self) -> str: ...
-
-
-D = TypeVar("D", bound=Through)
+D = TypeVar("D")  # the last message of one operator
+R = TypeVar("R", bound="TrialRun[Any]")
 
 
 @dataclass
@@ -47,13 +40,16 @@ class TrialRun(Generic[D]):
         else:
             self.done[message.op] = message
 
-    def go(self, program: child.ChildProgram[Any], request: TrialRequest, step: Callable[[str], None]) -> None:
+    def go(
+        self: R, program: child.ChildProgram, request: TrialRequest, step: Callable[[str], None], step_s: float
+    ) -> R:
         """To the end of the request. A child that dies is started again without the operator that it died of."""
 
         def without(died: tuple[str, ...]) -> TrialRequest:
             return msgspec.structs.replace(request, skip=(*self.done, *died))
 
-        self.ends = child.run(program, without, self.hear, step)
+        self.ends = child.run(replace(program, step_s=step_s), without, self.hear, step)
+        return self
 
     def errors(self, place: Location, asked: tuple[str, ...]) -> Iterator[ToolError]:
         """Where an operator that was asked for is not there, that is an error, not a clean result."""

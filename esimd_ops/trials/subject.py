@@ -11,7 +11,7 @@ from typing import Any
 
 from esimd_ops import fakes, samples
 from esimd_ops.reference import Tensors
-from esimd_ops.samples import domain, models
+from esimd_ops.samples import build, domain, models
 from esimd_ops.table import Operator
 from schema_patch.model import Effect, ToolError
 from schema_patch.schemas import table
@@ -37,15 +37,15 @@ class TrialSubject(ABC):
         """The names of the samples of a set, the ordinary one first."""
 
     @abstractmethod
-    def make(self, label: str) -> samples.Arguments:
+    def make(self, label: str) -> build.Arguments:
         """The arguments of a sample, new ones each time."""
 
-    def others(self, label: str) -> samples.Arguments | None:  # noqa: ARG002  the table knows
+    def others(self, label: str) -> build.Arguments | None:  # noqa: ARG002  the table knows
         """Other arguments of the same sizes; None where nobody can make them."""
         return None
 
     @abstractmethod
-    def truth(self, arguments: samples.Arguments) -> Truth | None:
+    def truth(self, arguments: build.Arguments) -> Truth | None:
         """What a call with these arguments should give; None where nobody knows."""
 
     @abstractmethod
@@ -56,7 +56,7 @@ class TrialSubject(ABC):
     def fake(self, schema: Schema) -> Callable[..., Any] | None:
         """What torch.compile may assume where the library says nothing; None where that is not known."""
 
-    def published(self, arguments: samples.Arguments) -> bool:  # noqa: ARG002  the table knows
+    def published(self, arguments: build.Arguments) -> bool:  # noqa: ARG002  the table knows
         """The arguments are in the domain that the operator promises to compute."""
         return True
 
@@ -80,7 +80,7 @@ class OfTable(TrialSubject):
         self.name, self.writes, self.returned = operator.name, operator.writes, operator.returned
         self.overwritten, self.over = operator.overwritten, operator.over
         self._operator = operator
-        self._sizes = {samples.label(sizes): sizes for sizes in operator.samples}
+        self._sizes = {build.label(sizes): sizes for sizes in operator.samples}
 
     def labels(self, shapes: str = "all") -> tuple[str, ...]:
         """Sets: "all", "models" (those of served models), or labels separated by commas.
@@ -90,26 +90,26 @@ class OfTable(TrialSubject):
         if shapes == "all":
             return tuple(self._sizes)
         asked = models.SIZES.get(self.name, ()) if shapes == "models" else map(self._read, shapes.split(","))
-        self._sizes |= (named := {samples.label(sizes): sizes for sizes in asked})
+        self._sizes |= (named := {build.label(sizes): sizes for sizes in asked})
         return tuple(named)
 
-    def _read(self, label: str) -> samples.Sizes:
+    def _read(self, label: str) -> build.Sizes:
         """A label, known or not: numbers, then perhaps a variant."""
         label = label.strip()
         if label in self._sizes:
             return self._sizes[label]
-        sizes = samples.read(label)
+        sizes = build.read(label)
         if list(map(type, sizes)) != [int] * sum(isinstance(n, int) for n in self._operator.samples[0]):
             raise ToolError(f"--shapes: expected sizes such as {next(iter(self._sizes))}, found '{label}'", self.name)
         return sizes
 
-    def make(self, label: str) -> samples.Arguments:
+    def make(self, label: str) -> build.Arguments:
         return samples.make(self.name, self._sizes[label]).arguments
 
-    def others(self, label: str) -> samples.Arguments:
+    def others(self, label: str) -> build.Arguments:
         return samples.make(self.name, self._sizes[label], turn=1).arguments
 
-    def truth(self, arguments: samples.Arguments) -> Truth:
+    def truth(self, arguments: build.Arguments) -> Truth:
         return judge.ByReference(self._operator, arguments)
 
     def effect(self, schema: Schema) -> Effect | None:
@@ -118,7 +118,7 @@ class OfTable(TrialSubject):
     def fake(self, schema: Schema) -> Callable[..., Any]:
         return fakes.fake_of(schema)
 
-    def published(self, arguments: samples.Arguments) -> bool:
+    def published(self, arguments: build.Arguments) -> bool:
         return domain.published(self.name, arguments)
 
     def comparable(self, outputs: Tensors) -> Tensors:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import msgspec
 
 from esimd_soak.judge import acceptance as accepting
 from esimd_soak.judge import drafts
+from esimd_soak.judge.acceptance import Acceptance
 from esimd_soak.judge.drafts import Counts
 from esimd_soak.model import ToolError
 
@@ -30,10 +32,9 @@ def dispatch(sources: Sequence[str], output: Path, given: dict[str, Any]) -> int
         raise click.UsageError("expected a SOURCE, or --baseline with --candidate, or --plan, or --matrix")
     codes = []
     for source in sources:
-        parts = drafts.read(_text(source), _text(given["before"]) if given["before"] else "")
-        whole = accepting.in_time(parts)
-        _show(source, whole)
-        codes.append(_judge(whole, given["min_rate"]))
+        verdict = _source(source, given["before"] or "")
+        _show(source, verdict)
+        codes.append(_judge(verdict, given["min_rate"]))
     return max(codes)
 
 
@@ -44,31 +45,27 @@ def _text(path: str) -> str:
         return file.read().decode("utf-8", "replace")
 
 
-def _source(words: str) -> Counts:
-    before, _, after = words.rpartition(",")
+def _source(after: str, before: str = "") -> Acceptance:
     try:
-        return accepting.in_time(drafts.read(_text(after), _text(before) if before else ""))
+        return accepting.diagnose(drafts.read(_text(after), _text(before) if before else ""))
     except ToolError as error:
-        raise ToolError(error.message, error.where or words) from None
+        raise ToolError(error.message, error.where or after) from None
 
 
-def _show(name: str, counts: Counts) -> None:
-    for line in accepting.lines(name, counts):
+def _show(name: str, verdict: Acceptance) -> None:
+    for line in accepting.lines(name, verdict):
         click.echo(line)
 
 
-def _judge(counts: Counts, least: float, loads: Sequence[tuple[int, Counts]] = ()) -> int:
-    kind, meaning = accepting.diagnose(counts, loads)
-    click.echo(f"{kind}: {meaning}")
-    if counts.rate < least:
-        click.echo(f"below the limit: {counts.rate:.2%} of {least:.2%}")
-    if kind == accepting.FEW:
-        return 2
-    return int(kind in accepting.COLLAPSED or counts.rate < least)
+def _judge(found: Acceptance, least: float) -> int:
+    click.echo(f"{found.kind}: {found.meaning}")
+    if found.whole.rate < least:
+        click.echo(f"below the limit: {found.whole.rate:.2%} of {least:.2%}")
+    return found.exit_code or int(found.whole.rate < least)
 
 
 def _compare(baseline: str, candidate: str, max_drop: float) -> int:
-    a, b = _source(baseline), _source(candidate)
+    a, b = (_source(after, before) for before, _, after in (words.rpartition(",") for words in (baseline, candidate)))
     _show("baseline", a)
     _show("candidate", b)
     findings = accepting.compare(a, b, max_drop, candidate.rpartition(",")[2])
@@ -88,17 +85,17 @@ def _live(path: str, loads: str, output: Path, least: float) -> int:
     if len(base.server) != 1:
         raise ToolError(f"expected one server, found {len(base.server)}: each has its own counters", path)
     steps = _steps(loads) or [base.concurrency]
-    found: list[tuple[int, Counts]] = []
+    found = list[Counts]()
     for step in steps:
         made = msgspec.structs.replace(base, concurrency=step)
         place = output / f"concurrency-{step}"
         counts = asyncio.run(matrix.around(base.server[0].url, Run(made, place).go)) or _told(place)
-        if counts is None:
+        if not counts:
             click.echo(f"nothing measured at {step} in flight: no token was drafted, or nothing tells", err=True)
             return 2
-        _show(f"{step} in flight", counts)
-        found.append((step, counts))
-    return _judge(accepting.total([counts for _, counts in found]), least, found)
+        _show(f"{step} in flight", accepting.diagnose(counts))
+        found += [replace(one, load=step) for one in counts]
+    return _judge(accepting.diagnose(found), least)
 
 
 def _steps(text: str) -> list[int]:
@@ -108,13 +105,13 @@ def _steps(text: str) -> list[int]:
     return [int(step) for step in words]
 
 
-def _told(place: Path) -> Counts | None:
+def _told(place: Path) -> list[Counts]:
     """What the answers themselves told of their drafts."""
     from esimd_soak.store import table
 
     groups = table.read([place]).groups
     drafted = sum(group.drafted for group in groups)
-    return drafts.of_replies(sum(group.accepted for group in groups), drafted) if drafted else None
+    return [drafts.of_replies(sum(group.accepted for group in groups), drafted)] if drafted else []
 
 
 def _matrix(path: str, output: Path) -> int:
@@ -123,16 +120,11 @@ def _matrix(path: str, output: Path) -> int:
     rows = matrix.run(matrix.load(path), output, lambda words: click.echo(words, err=True))
     for line in accepting.table(rows):
         click.echo(line)
-    measured = [row for row in rows if row.counts]
-    bad = few = False
-    for row in measured:
-        assert row.counts is not None
-        kind, meaning = accepting.diagnose(row.counts)
-        bad |= kind in accepting.COLLAPSED
-        few |= kind == accepting.FEW
-        if kind != "healthy":
-            click.echo(f"{row.run} ({row.mode}): {kind}: {meaning}")
-    if len(measured) < len(rows):
+    verdicts = [row.verdict for row in rows if row.verdict]
+    for row in rows:
+        if row.verdict and row.verdict.kind != "healthy":
+            click.echo(f"{row.run} ({row.mode}): {row.verdict.kind}: {row.verdict.meaning}")
+    if len(verdicts) < len(rows):
         click.echo("a mode drafted nothing: nothing measured there", err=True)
         return 2
-    return 2 if few else int(bad)
+    return max(one.exit_code for one in verdicts)

@@ -178,14 +178,9 @@ def agree(a: str, b: str, count: int, max_tokens: int, concurrency: int, api: st
     from esimd_soak.experiments import agree as agreement
 
     servers = [{"url": a, "name": "A", "api": api}, {"url": b, "name": "B", "api": api}]
-    keys = {
-        "max_tokens": max_tokens,
-        "concurrency": concurrency,
-        "seed": seed,
-        "temperature": 0.0,
-        "prompt_lengths": "8-64",
-    }
-    made = planning.make({"server": servers, "stop": {"generations": count}, **keys}, "the command line")
+    keys = {"max_tokens": max_tokens, "concurrency": concurrency, "seed": seed, "stop": {"generations": count}}
+    greedy = {"temperature": 0.0, "prompt_lengths": "8-64"}
+    made = planning.make({"server": servers, **keys, **greedy}, "the command line")
     found, control = asyncio.run(agreement.measure(made))
     for line in agreement.lines(found, control):
         click.echo(line, err=line.startswith(("warning:", "error:")))

@@ -22,14 +22,14 @@ import msgspec
 
 from esimd_soak import plan
 from esimd_soak.judge import drafts
-from esimd_soak.judge.acceptance import MatrixRow
+from esimd_soak.judge.acceptance import MatrixRow, diagnose
+from esimd_soak.judge.analysis import analyse
 from esimd_soak.judge.drafts import Counts
 from esimd_soak.load import client, pages, watch
 from esimd_soak.load.reading import decode
 from esimd_soak.load.run import Run
 from esimd_soak.model import ToolError
-from esimd_soak.store import folder as store
-from esimd_soak.store.records import Measured
+from esimd_soak.store import table
 
 CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
@@ -132,32 +132,31 @@ def _measure(matrix: Matrix, mode: Mode, letter: str, place: Path) -> MatrixRow:
         )
         bench, _ = decode(result.read_bytes()) if result.exists() else ({}, "")
         bench = bench if isinstance(bench, dict) else {}
-        return MatrixRow(
-            letter, mode.name, _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput")), counts
-        )
-    made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
-    soak = Run(made, place / "run")
-    counts = asyncio.run(around(matrix.url, soak.go))
-    itl, speed = speeds(place / "run")
-    return MatrixRow(letter, mode.name, itl, speed, counts)
+        itl, speed = _number(bench.get("mean_itl_ms")), _number(bench.get("output_throughput"))
+    else:
+        made = plan.make({**matrix.load, "server": [{"url": matrix.url, "name": mode.name}]}, "load")
+        counts = asyncio.run(around(matrix.url, Run(made, place / "run").go))
+        found = analyse(table.read([place / "run"])).servers[0].speed
+        itl, speed = 1000 * found.itl.mean if found.itl else None, found.tokens_per_second
+    return MatrixRow(letter, mode.name, itl, speed, diagnose(counts) if counts else None)
 
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-async def around(url: str, workload: Callable[[], Any]) -> Counts | None:
-    """The speculative counters' deltas around a workload; None when the server has none, or nothing was drafted."""
+async def around(url: str, workload: Callable[[], Any]) -> list[Counts]:
+    """The speculative counters' deltas around a workload; none when the server has none, or nothing was drafted."""
     server = plan.make({"server": [{"url": url}], "batches": 1}, url).server[0]
     async with client.session(60) as http:
         before = await pages.fetch(http, server, "/metrics")
         await workload()
         after = await pages.fetch(http, server, "/metrics")
     if before is None or after is None:  # no such page; the answers may tell
-        return None
+        return []
     values = watch.deltas(watch.counters(before), watch.counters(after))
     told = values.get(f"{drafts.PREFIX}drafts") or values.get(drafts.RATE)
-    return drafts.of_counters(values) if told else None
+    return drafts.of_counters(values) if told else []
 
 
 async def _command(command: str, place: Path) -> None:
@@ -168,18 +167,3 @@ async def _command(command: str, place: Path) -> None:
     (place / "workload.log").write_bytes(output)
     if process.returncode:
         raise ToolError(f"the workload ended with {process.returncode}: {command}", str(place / "workload.log"))
-
-
-def speeds(folder: Path) -> tuple[float | None, float | None]:
-    """(mean time between tokens in ms, tokens a second) of a stored run."""
-    gaps, tokens, intervals, began, ended = 0.0, 0, 0, float("inf"), 0.0
-    for one in store.read(folder, "generations", Measured):
-        if one.warm or not one.tokens:
-            continue
-        tokens += one.tokens
-        ended = max(ended, one.end)
-        if one.first and one.tokens > 1:
-            gaps += one.end - one.first
-            intervals += one.tokens - 1
-            began = min(began, one.start)
-    return (1000 * gaps / intervals if intervals else None), (tokens / (ended - began) if intervals else None)

@@ -1,13 +1,16 @@
 """Speculative decoding: what Counts say. Pure.
 
-A verdict is of the whole, of each engine, of the stretches of time that intervals tell, and of each load: what is well
-on the whole may be dead in a part.
+One rule judges every part: each engine, load, position and stretch of time, and their unions, so that nothing on the
+whole hides a part. A part is dead where next to none of the drafts that reach it are accepted, and where chance would
+not bring such a part about, out of all the parts looked at, at the acceptance that is seen elsewhere.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from esimd_soak.model import Finding, ToolError
@@ -18,9 +21,14 @@ from .drafts import Counts
 NONE, WELL = 0.05, 0.30
 """Acceptance at a position under the first is as good as none, from the second on is fine."""
 ENOUGH = 100
-"""Draft tokens; of fewer nothing is said."""
-CERTAIN = 1e-9
-"""The p below which a stretch of time is called dead: a log has many."""
+"""Draft tokens; of a part with fewer nothing is said."""
+TYPICAL, SPREAD = 0.6, 10.0
+"""Acceptance of a drafter that is well, and how it varies from text to text: as a beta distribution of this sum of its
+two parameters does. In published logs it is 0.3 to 1 at position 0, by 0.15 from interval to interval."""
+CERTAIN = math.log(1000)
+"""Nats: chance brings about no dead part in 999 of a thousand runs."""
+SHOWN = 3
+"""Stretches of time that are told, and parts of which nothing is known."""
 FEW = "too few drafts"
 COLLAPSED = (
     "collapse", "collapse of an engine", "collapse in time", "later positions collapse", "falls with load",
@@ -28,90 +36,214 @@ COLLAPSED = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    kind: str
+    meaning: str
+    whole: Counts
+    engines: tuple[Counts, ...]
+
+    @property
+    def collapsed(self) -> bool:
+        return self.kind in COLLAPSED
+
+    @property
+    def exit_code(self) -> int:
+        """0 no collapse, 1 a collapse, 2 not known."""
+        return 2 if self.kind == FEW else int(self.collapsed)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedPart:
+    """Some intervals of an engine (or all engines) at a load (or all loads), at one position."""
+
+    load: int
+    engine: str
+    position: int
+    chosen: Sequence[int]
+    """The numbers of these intervals."""
+    intervals: int
+    """Of all time."""
+    tokens: int
+    accepted: float
+    reached: float
+    """Drafts that got so far."""
+    certain: float
+    """Nats by which chance, over all that was looked at, falls short of so little that was accepted."""
+
+    @property
+    def always(self) -> bool:
+        return len(self.chosen) == self.intervals
+
+    @property
+    def where(self) -> str:
+        return ", ".join([f"at {self.load} in flight"] * bool(self.load) + [self.engine] * bool(self.engine))
+
+
 def total(parts: Sequence[Counts]) -> Counts:
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole + part
-    return whole
+    return functools.reduce(Counts.__add__, parts)
 
 
-def in_time(intervals: Sequence[Counts]) -> Counts:
-    """The total of intervals in their order, with what became of it, and of each engine, in time."""
-    whole = total(intervals)
-    engines: dict[str, list[Counts]] = {}
-    for engine, own in (part for one in intervals for part in one.engines):
-        engines.setdefault(engine, []).append(own)
-    each = tuple((engine, in_time(own)) for engine, own in engines.items())
-    return replace(whole, engines=each, course=_course(intervals, whole))
+def diagnose(parts: Sequence[Counts]) -> Acceptance:
+    """Of what was drafted in intervals, by engines, at loads."""
+    series, whole = _series(parts), total(parts)
+    engines = tuple(replace(total(own), engine=engine) for (load, engine), own in series.items() if engine and not load)
+    healthy = _healthy(parts)
+    looks = math.log(len(series) * len(healthy))
+    found = [one for key, own in series.items() for one in _judged(key, own, healthy, looks)]
+    kind, meaning = _said(whole, found) if whole.draft_tokens >= ENOUGH else (FEW, _few(found[0]))
+    fall = _with_load([(load, total(own)) for (load, engine), own in series.items() if load and not engine])
+    return Acceptance(*(fall or (kind, meaning)), whole, engines)
 
 
-def _course(intervals: Sequence[Counts], whole: Counts) -> str:
-    ends, sums = list[int](), list[Counts]()  # of stretches with enough drafts each
-    for number, one in enumerate(intervals):
-        if sums and sums[-1].draft_tokens < ENOUGH:
-            ends[-1], sums[-1] = number, sums[-1] + one
-        else:
-            ends.append(number)
-            sums.append(one)
-    if len(sums) > 1 and sums[-1].draft_tokens < ENOUGH:  # what is left over goes with the stretch before
-        left = sums.pop()
-        ends[-2:], sums[-1] = ends[-1:], sums[-1] + left
-    dead = [_dead(one, whole) for one in sums]
-    if len(sums) < 2 or not any(dead):
-        return ""
-    number, first = len(intervals), dead.index(True)
-    if all(dead):
-        return f"dead in all {number} intervals, from the first on"
-    alive = "alive before, so state went wrong in service, not at capture"
-    if dead[-1]:
-        first = len(dead) - dead[::-1].index(False)
-        return f"died at interval {ends[first - 1] + 2} of {number}: {alive}"
-    last = dead.index(False, first)
-    begin = ends[first - 1] + 2 if first else 1
-    return (
-        f"dead in intervals {begin} to {ends[last - 1] + 1} of {number}, in {sum(dead)} stretches of {len(dead)} in all"
-    )
+def _series(parts: Sequence[Counts]) -> dict[tuple[int, str], list[Counts]]:
+    """(load, engine), with 0 and "" for all of several -> what was drafted in each interval, in order."""
+    found: dict[tuple[int, str], dict[int, Counts]] = {}
+    loads, engines = len({part.load for part in parts}) > 1, len({part.engine for part in parts}) > 1
+    for part in parts:
+        for key in dict.fromkeys(itertools.product((0, part.load * loads), ("", part.engine * engines))):
+            own = found.setdefault(key, {})
+            own[part.when] = own[part.when] + part if part.when in own else part
+    return {key: list(own.values()) for key, own in found.items()}
 
 
-def _dead(one: Counts, whole: Counts) -> bool:
-    """No acceptance, and not by chance: it differs from the rest, or all is dead."""
-    rest = whole.draft_tokens - one.draft_tokens
-    if one.rate >= NONE or not rest or one.draft_tokens < ENOUGH:
-        return False
-    p = stats.two_proportions(one.accepted, one.draft_tokens, whole.accepted - one.accepted, rest)[1]
-    return whole.rate < NONE or p < CERTAIN
+def _healthy(parts: Sequence[Counts]) -> list[float]:
+    """What is accepted at each position where it is not dead. Where it is dead everywhere, what is at the one before:
+    of the drafts that get so far, a drafter that is well has about the same share accepted at each."""
+    found, rate = list[float](), TYPICAL
+    for cells in zip(*(part.reached for part in parts), strict=True):
+        alive = [(accepted, reached) for accepted, reached in cells if reached and accepted >= NONE * reached]
+        if sum(k for k, _ in cells) > NONE * sum(n for _, n in cells):
+            rate = min(0.99, sum(k for k, _ in alive) / sum(n for _, n in alive))
+        found.append(rate)
+    return found
 
 
-def diagnose(found: Counts, loads: Sequence[tuple[int, Counts]] = ()) -> tuple[str, str]:
-    """(kind, what it means). `loads`: the same at several concurrencies, to tell a fall with load from a collapse."""
-    if found.draft_tokens < ENOUGH:
-        return FEW, f"{found.draft_tokens} draft tokens, expected at least {ENOUGH}: it is not known"
-    if said := _with_load(loads):
-        return said
-    positions = found.positions or (found.rate,)
-    if max(positions) < NONE:
-        return (
-            "collapse",
-            f"every position is rejected from the first step on (position 0 at {positions[0]:.2%}): the drafter reads "
-            "stale or wrong inputs. Likely: its graph replays with the inputs of the capture, an operator was not "
-            "recorded into the graph, or a write was removed. The text stays right, since the target model checks "
-            f"every token; only speed is lost{f'. {found.course}' if found.course else ''}",
-        )
-    parts = [(f"at {number} in flight", one) for number, one in loads] + list(found.engines)
-    for name, part in parts:
-        kind, meaning = diagnose(part)
-        if kind in COLLAPSED:
-            return "collapse" if loads else "collapse of an engine", f"{name}: {kind}: {meaning}"
-    if found.course:
-        return "collapse in time", found.course
-    if later := _later(found):
-        return later
-    if found.rate < WELL / 2:
+def _judged(
+    key: tuple[int, str], own: Sequence[Counts], healthy: Sequence[float], looks: float
+) -> Iterator[DraftedPart]:
+    """At each position, of intervals one by one, in pairs, in fours and so on to all together, those that look most
+    like dead ones."""
+    many, levels = len(own), (len(own) - 1).bit_length() + 1
+    cells = [one.reached for one in own]
+    for position, rate in enumerate(healthy):
+        blocks = [(*cell[position], one.draft_tokens) for cell, one in zip(cells, own, strict=True)]
+        for size in (2**level for level in range(levels)):
+            picked, nats = _picked([_nats(accepted, reached, rate) for accepted, reached, _ in blocks])
+            accepted, reached, tokens = (sum(blocks[i][of] for i in picked) for of in range(3))
+            dead = tokens >= ENOUGH and reached >= 1 / NONE and accepted < NONE * reached
+            certain = nats - looks - math.log(levels) - CERTAIN if dead else -math.inf
+            chosen = [i for block in picked for i in range(block * size, min(block * size + size, many))]
+            yield DraftedPart(*key, position, chosen, many, int(tokens), accepted, reached, certain)
+            pairs = itertools.zip_longest(blocks[::2], blocks[1::2], fillvalue=(0.0, 0.0, 0))
+            blocks = [(a + c, b + d, m + n) for (a, b, m), (c, d, n) in pairs]
+
+
+def _picked(nats: Sequence[float]) -> tuple[list[int], float]:
+    """The intervals that tell most together, and how much beyond the number of choices of so many (a logarithm)."""
+    best, total, ways = (-math.inf, 0), 0.0, 0.0
+    order = sorted(range(len(nats)), key=lambda i: -nats[i])
+    order = [i for i in order if nats[i]] or order  # where none looks dead, all
+    for many, i in enumerate(order, 1):
+        total += nats[i]
+        ways += math.log((len(nats) - many + 1) / many)
+        best = max(best, (_joint(many, total) - ways, many))
+    return sorted(order[: best[1]]), best[0]
+
+
+def _nats(accepted: float, reached: float, rate: float) -> float:
+    """A bound on the chance that so few are accepted, as its negative logarithm; 0 where they are not few.
+
+    Drafts of one text have to do with each other: the rate of a part is a draw from a beta distribution, so that the
+    count has the beta-binomial one. Below its mode no term is larger than the last.
+    """
+    if accepted >= NONE * reached:
+        return 0.0
+    a, b = SPREAD * rate, SPREAD * (1 - rate)
+    missed, gamma = reached - accepted, math.lgamma
+    ways = gamma(reached + 1) - gamma(accepted + 1) - gamma(missed + 1)
+    term = ways + gamma(accepted + a) + gamma(missed + b) - gamma(reached + SPREAD)
+    return -(math.log(accepted + 1) + term - gamma(a) - gamma(b) + gamma(SPREAD))
+
+
+def _joint(many: int, nats: float) -> float:
+    """Of parts that have nothing to do with each other (Fisher's sum of logarithms; Chernoff's bound of its tail)."""
+    return nats if many == 1 else nats - many * (1 + math.log(nats / many)) if nats > many else 0.0
+
+
+def _said(whole: Counts, found: Sequence[DraftedPart]) -> tuple[str, str]:
+    worst = max(found, key=lambda one: (one.always and one.certain > 0, one.certain))
+    if worst.certain > 0:
+        return _collapse(worst)
+    unsaid: dict[tuple[int, str], DraftedPart] = {}  # the first position of each of which nothing can be said
+    for one in found:
+        if one.always and not (one.tokens >= ENOUGH and one.reached and one.accepted >= NONE * one.reached):
+            unsaid.setdefault((one.load, one.engine), one)
+    if (first := unsaid.get((0, ""))) and not first.position:
+        return FEW, _few(first)
+    few = [*map(_few, unsaid.values())]
+    more = [f"{len(few) - SHOWN} parts more"] if len(few) > SHOWN else []
+    also = f". Not known: {'; '.join([*few[:SHOWN], *more])}" if few else ""
+    if whole.rate < WELL / 2:
         return (
             "low",
-            "few drafts are accepted, yet more than in a collapse: a weak drafter, or drafts for unlike text",
+            f"few drafts are accepted, yet more than in a collapse: a weak drafter, or drafts for unlike text{also}",
         )
-    return ("healthy", "no sign of a collapse")
+    return "healthy", f"no sign of a collapse{also}"
+
+
+def _few(one: DraftedPart) -> str:
+    where = f"{one.where}: " if one.where else ""
+    if one.tokens < ENOUGH:
+        return f"{where}{one.tokens} draft tokens, expected at least {ENOUGH}: it is not known"
+    return f"{where}position {one.position}: {one.reached:.0f} drafts reach it, too few"
+
+
+def _collapse(worst: DraftedPart) -> tuple[str, str]:
+    kind, meaning, course = "collapse in time", "", _course(worst)
+    rate = worst.accepted / worst.reached
+    if worst.position:
+        kind = "later positions collapse"
+        meaning = (
+            f"position {worst.position - 1} is fine, the later ones are rejected ({rate:.2%} of {worst.reached:,.0f} "
+            "drafts that reach them): first the target's state is read, then the drafter's own. Likely: hidden state, "
+            "positions or cache slots do not advance between draft steps"
+        )
+    elif worst.always:
+        kind = "collapse"
+        meaning = (
+            f"every position is rejected from the first step on (position 0 at {rate:.2%}): the drafter reads stale or "
+            "wrong inputs. Likely: its graph replays with the inputs of the capture, an operator was not recorded into "
+            "the graph, or a write was removed. The text stays right, since the target model checks every token; only "
+            "speed is lost"
+        )
+    meaning = ". ".join(filter(None, (meaning, course)))
+    if worst.where:
+        return "collapse of an engine" if worst.engine else "collapse", f"{worst.where}: {kind}: {meaning}"
+    return kind, meaning
+
+
+def _course(one: DraftedPart) -> str:
+    """When it was dead, where intervals are told."""
+    if one.intervals == 1:
+        return ""
+    if len(one.chosen) == one.intervals:
+        return f"dead in all {one.intervals} intervals, from the first on"
+    runs = list[list[int]]()
+    for i in one.chosen:
+        if not runs or i > runs[-1][-1] + 1:
+            runs.append([i])
+        runs[-1].append(i)
+    if len(runs) == 1 and one.chosen[-1] == one.intervals - 1:
+        alive = "alive before, so state went wrong in service, not at capture"
+        return f"died at interval {one.chosen[0] + 1} of {one.intervals}: {alive}"
+    told = ", ".join(f"{run[0] + 1} to {run[-1] + 1}" for run in runs[:SHOWN])
+    if len(runs) <= SHOWN:
+        return f"dead in intervals {told} of {one.intervals}"
+    return (
+        f"dead in intervals {told} and {len(runs) - SHOWN} stretches more of {one.intervals}, others between them are "
+        "well: one of several engines whose lines do not say whose they are, or state that comes and goes"
+    )
 
 
 def _with_load(loads: Sequence[tuple[int, Counts]]) -> tuple[str, str] | None:
@@ -135,44 +267,30 @@ def _with_load(loads: Sequence[tuple[int, Counts]]) -> tuple[str, str] | None:
     )
 
 
-def _later(found: Counts) -> tuple[str, str] | None:
-    """The first position at which next to nothing follows a position that is well, and that drafts do reach."""
-    reached = found.draft_tokens / found.drafts if found.drafts else 0
-    for i in range(1, len(found.per_position)):
-        before, here = found.conditional[i - 1 : i + 1]
-        if before >= WELL and here < NONE and found.per_position[i - 1] >= ENOUGH / 2 and reached > i + 0.5:
-            return (
-                "later positions collapse",
-                f"position {i - 1} is fine ({found.positions[i - 1]:.1%}), the later ones are rejected: first the "
-                "target's state is read, then the drafter's own. Likely: hidden state, positions or cache slots do not "
-                "advance between draft steps",
-            )
-    return None
-
-
-def compare(baseline: Counts, candidate: Counts, max_drop: float, where: str) -> list[Finding]:
-    """Findings where the candidate falls below the baseline by more than `max_drop` (a fraction, absolute)."""
-    found = []
+def compare(before: Acceptance, after: Acceptance, max_drop: float, where: str) -> list[Finding]:
+    """Findings where the acceptance after falls below that before by more than `max_drop` (a fraction, absolute)."""
+    found, baseline, candidate = [], before.whole, after.whole
     if baseline.rate - candidate.rate > max_drop:
         z, p = stats.two_proportions(
             baseline.accepted, baseline.draft_tokens, candidate.accepted, candidate.draft_tokens
         )
         words = f"acceptance fell from {baseline.rate:.2%} to {candidate.rate:.2%}, limit {max_drop:.1%}"
         found.append(Finding("acceptance-rate", where, f"{words} (z = {z:.1f}, p = {p:.2g})"))
-    (kind, meaning), (before, why) = diagnose(candidate), diagnose(baseline)
-    if FEW in (kind, before):
-        raise ToolError(meaning if kind == FEW else why, where if kind == FEW else "the baseline")
-    if kind in COLLAPSED or (kind != "healthy" and before == "healthy"):
-        also = "" if before == "healthy" else f" (and the baseline: {before})"
-        found.append(Finding("acceptance-collapse", where, f"{kind}: {meaning}{also}"))
+    for one, which in ((after, where), (before, "the baseline")):
+        if one.kind == FEW:
+            raise ToolError(one.meaning, which)
+    if after.collapsed or (after.kind != "healthy" and before.kind == "healthy"):
+        also = "" if before.kind == "healthy" else f" (and the baseline: {before.kind})"
+        found.append(Finding("acceptance-collapse", where, f"{after.kind}: {after.meaning}{also}"))
     for i, (a, b) in enumerate(zip(baseline.positions, candidate.positions, strict=False)):
         if a - b > max_drop:
             found.append(Finding("acceptance-position", where, f"position {i} fell from {a:.2%} to {b:.2%}"))
     return found
 
 
-def lines(name: str, found: Counts) -> list[str]:
+def lines(name: str, verdict: Acceptance) -> list[str]:
     """The numbers as `vllm bench serve` names them, and the conditional series."""
+    found = verdict.whole
     told = [
         f"{name}: {found.accepted:,} of {found.draft_tokens:,} draft tokens{in_drafts(found)} = "
         f"{percent(found.rate)}, length {length(found)}"
@@ -180,7 +298,7 @@ def lines(name: str, found: Counts) -> list[str]:
     for i, (plain, given) in enumerate(zip(found.positions, found.conditional, strict=False)):
         conditional = "-" if math.isnan(given) else percent(given)
         told.append(f"  position {i}: {percent(plain)}, given the one before {conditional}")
-    return told + [f"  {engine}: {percent(one.rate)} of {one.draft_tokens:,}" for engine, one in found.engines]
+    return told + [f"  {one.engine}: {percent(one.rate)} of {one.draft_tokens:,}" for one in verdict.engines]
 
 
 def in_drafts(found: Counts) -> str:
@@ -203,7 +321,7 @@ class MatrixRow:
     mode: str
     itl_ms: float | None
     tokens_per_second: float | None
-    counts: Counts | None
+    verdict: Acceptance | None
 
 
 def table(rows: Sequence[MatrixRow]) -> list[str]:
@@ -216,7 +334,8 @@ def table(rows: Sequence[MatrixRow]) -> list[str]:
         itl = f"{row.itl_ms:.1f} ms" if row.itl_ms is not None else "-"
         speed = f"{row.tokens_per_second:.1f}" if row.tokens_per_second is not None else "-"
         rate, size, positions = "nothing drafted", "-", "-"
-        if c := row.counts:
+        if row.verdict:
+            c = row.verdict.whole
             rate = f"{percent(c.rate)} ({c.accepted:,} of {c.draft_tokens:,}{in_drafts(c)})"
             size = length(c)
             positions = " / ".join(f"{100 * p:.2f}" for p in c.positions)

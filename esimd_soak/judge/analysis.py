@@ -7,6 +7,7 @@ beyond a stated share of it there is no verdict. A collapse that was seen stays 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +21,7 @@ from esimd_soak.store.records import Event
 from esimd_soak.store.table import RunTable, ServerGroup
 
 from . import acceptance, drafts, registration
+from .acceptance import Acceptance
 from .drafts import Counts
 from .part import ServerPart, part, sequence
 
@@ -35,8 +37,8 @@ class Counters:
     server: str
     most_running: int
     most_waiting: int
-    speculation: Counts | None
-    """None: no speculative decoding, or the counters began again in between."""
+    speculation: Acceptance | None
+    """None: no speculative decoding, or nothing drafted that the server tells of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,11 @@ class Analysis:
             for run, event in self.events
             if event.kind in codes
         ]
-        for one in self.counters:
-            kind, meaning = acceptance.diagnose(one.speculation) if one.speculation else ("", "")
-            if kind in acceptance.COLLAPSED:
-                found.append(Finding("acceptance-collapse", one.run, f"{kind}: {meaning}", one.server))
+        found += [
+            Finding("acceptance-collapse", one.run, f"{one.speculation.kind}: {one.speculation.meaning}", one.server)
+            for one in self.counters
+            if one.speculation and one.speculation.collapsed
+        ]
         return tuple(found)
 
     @property
@@ -190,17 +193,13 @@ def untold(facts: dict[str, str], written: dict[str, str]) -> list[str]:
     return [wanted for wanted in identity.WANTED if not any(wanted in key for key in known)]
 
 
-def _in_time(values: list[dict[str, float | None]]) -> Counts:
-    """Between looks at the counters; what was drafted in none of them is told by the whole alone."""
-    whole = drafts.of_counters(watch.deltas(values[0], values[-1]))
-    intervals = []
-    for before, after in itertools.pairwise(values):
-        with suppress(ToolError):  # nothing drafted
-            intervals.append(drafts.of_counters(watch.deltas(before, after)))
-    if not intervals:
-        return whole
-    timed = acceptance.in_time(intervals)
-    return replace(whole, engines=timed.engines, course=timed.course)
+def _drafted(values: Sequence[dict[str, float | None]]) -> list[Counts]:
+    """Between looks at the counters, but for those between which nothing was drafted, or a server began again."""
+    found = list[Counts]()
+    for when, (before, after) in enumerate(itertools.pairwise(values)):
+        with suppress(ToolError):
+            found += [replace(one, when=when) for one in drafts.of_counters(watch.deltas(before, after))]
+    return found
 
 
 def _counters(table: RunTable) -> list[Counters]:
@@ -208,16 +207,13 @@ def _counters(table: RunTable) -> list[Counters]:
     for run, watched in table.watched:
         if watched.values:
             pages.setdefault((run, watched.server), []).append(watched.values)
-    told = {(g.run, g.server): (g.accepted, g.drafted) for g in table.groups if g.drafted}
+    told = {(g.run, g.server): [drafts.of_replies(g.accepted, g.drafted)] for g in table.groups if g.drafted}
     found = []
-    for (run, server), values in pages.items():
-        running, waiting = (max(int(v.get(name) or 0) for v in values) for name in (watch.RUNNING, watch.WAITING))
-        counts = None
-        with suppress(ToolError):  # a restart in between: there is no difference to take
-            counts = _in_time(values)
-        if counts is None and (run, server) in told:
-            counts = drafts.of_replies(*told.pop((run, server)))
-        found.append(Counters(run, server, running, waiting, counts))
-    known = {(one.run, one.server) for one in found}
-    rest = [(key, counts) for key, counts in told.items() if key not in known]
-    return found + [Counters(*key, 0, 0, drafts.of_replies(*counts)) for key, counts in rest]
+    for key in dict.fromkeys((*pages, *told)):
+        values = pages.get(key, [])
+        running, waiting = (
+            max((int(v.get(name) or 0) for v in values), default=0) for name in (watch.RUNNING, watch.WAITING)
+        )
+        counts = _drafted(values) or told.get(key)
+        found.append(Counters(*key, running, waiting, acceptance.diagnose(counts) if counts else None))
+    return found

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .stats import NORMAL, Interval
+from .stats import TAIL, Interval, Z
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,40 +92,39 @@ def join(parts: Sequence[Blocks]) -> Blocks:
     return Blocks(np.concatenate([part.events for part in parts]), np.concatenate([part.sizes for part in parts]))
 
 
-def spread(blocks: Blocks, confidence: float = 0.95, longest: float = LONGEST) -> Spread:
+def spread(blocks: Blocks, longest: float = LONGEST) -> Spread:
     """The interval of a rate. `longest`: events in a burst, of which too few were seen to exclude it."""
     from scipy.special import betaincinv
 
     events, n, number = int(blocks.events.sum()), int(blocks.sizes.sum()), len(blocks.sizes)
     if 2 * events > n:  # bursts of what is rare
-        found = spread(Blocks(blocks.sizes - blocks.events, blocks.sizes), confidence, longest)
+        found = spread(Blocks(blocks.sizes - blocks.events, blocks.sizes), longest)
         return Spread(Interval(1 - found.interval.high, 1 - found.interval.low), found.effect, number)
-    effect, tail = design_effect(blocks), (1 - confidence) / 2
-    most = number - 1
-    shrunk = _shrinkage(most if effect == 1 else min(most, _freedom(blocks)), 1 - tail) / effect
+    effect, most = design_effect(blocks), number - 1
+    shrunk = _shrinkage(most if effect == 1 else min(most, _freedom(blocks))) / effect
     seen = events * shrunk
-    low = float(betaincinv(seen, n * shrunk - seen + 1, tail)) if events else 0.0
-    weight = _next_burst(seen, effect, longest, tail)
+    low = float(betaincinv(seen, n * shrunk - seen + 1, TAIL)) if events else 0.0
+    weight = _next_burst(seen, effect, longest)
     # Of seen bursts and that one: effective number of events, k²/variance as in Kish, and of generations.
     allowed, variance = events + weight, events / shrunk + weight**2
     k, of = allowed**2 / variance, n * allowed / variance
-    high = float(betaincinv(k, of - k + 1, 1 - tail)) if k < of + 1 else 1.0
+    high = float(betaincinv(k, of - k + 1, 1 - TAIL)) if k < of + 1 else 1.0
     return Spread(Interval(low, high), effect, number)
 
 
-def _next_burst(seen: float, effect: float, longest: float, tail: float) -> float:
+def _next_burst(seen: float, effect: float, longest: float) -> float:
     """Events in a burst that may come: the upper limit of the mean of exponential lengths, after `seen` of them."""
     from scipy.special import gammaincinv
 
-    most, likely = max(longest, effect), float(gammaincinv(seen, tail)) if seen else 0.0
+    most, likely = max(longest, effect), float(gammaincinv(seen, TAIL)) if seen else 0.0
     return most if most * likely <= effect * seen else effect * seen / likely
 
 
-def _shrinkage(freedom: float, wanted: float) -> float:
+def _shrinkage(freedom: float) -> float:
     """(z / t)²: what is left of a number of events where the variance has these degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float((NORMAL.inv_cdf(wanted) / stdtrit(freedom, wanted)) ** 2) if freedom else 1.0
+    return float((Z / stdtrit(freedom, 1 - TAIL)) ** 2) if freedom else 1.0
 
 
 def _freedom(blocks: Blocks) -> float:
@@ -149,7 +148,7 @@ def design_effect(blocks: Blocks) -> float:
     return max(1.0, variance / (rate * (1 - rate) / n))
 
 
-def contrast(a: dict[str, Any], b: dict[str, Any], confidence: float = 0.95, seed: int = 0) -> Contrast:
+def contrast(a: dict[str, Any], b: dict[str, Any]) -> Contrast:
     """Two arms: card -> one truth value a generation, in order.
 
     Where both arms have the same cards, blocks are dealt within each card, since cards differ by themselves. Blocks are
@@ -159,22 +158,22 @@ def contrast(a: dict[str, Any], b: dict[str, Any], confidence: float = 0.95, see
     whole_a, whole_b = (arm if strata != [""] else {"": _chain(arm)} for arm in (a, b))
     pairs = [_pair(whole_a[name], whole_b[name]) for name in strata]
     joined_a, joined_b = join([x for x, _ in pairs]), join([y for _, y in pairs])
-    sa, sb = (_spread_beside(x, y, confidence) for x, y in ((joined_a, joined_b), (joined_b, joined_a)))
+    sa, sb = (_spread_beside(x, y) for x, y in ((joined_a, joined_b), (joined_b, joined_a)))
     ra, rb = (float(x.events.sum() / x.sizes.sum()) for x in (joined_a, joined_b))
     difference = _mover((rb, *_bounds(sb)), (ra, *_bounds(sa)))
     ratio = None
     if ra and rb:
         logs = ([math.log(x) if x else -math.inf for x in (r, *_bounds(s))] for r, s in ((rb, sb), (ra, sa)))
         ratio = Interval(*map(math.exp, _mover(*logs)))
-    return Contrast(_deal(pairs, seed), sa.blocks + sb.blocks, Interval(*difference), ratio, max(sa.effect, sb.effect))
+    return Contrast(_deal(pairs), sa.blocks + sb.blocks, Interval(*difference), ratio, max(sa.effect, sb.effect))
 
 
-def _spread_beside(one: Blocks, other: Blocks, confidence: float) -> Spread:
+def _spread_beside(one: Blocks, other: Blocks) -> Spread:
     """An arm without an event has no bursts to measure: it is taken to burst like the other."""
     if one.events.any() or not other.events.any():
-        return spread(one, confidence)
+        return spread(one)
     effect = design_effect(other)
-    return replace(spread(one, confidence, effect), effect=effect)
+    return replace(spread(one, effect), effect=effect)
 
 
 def _bounds(found: Spread) -> tuple[float, float]:
@@ -200,11 +199,11 @@ def _pair(a: Any, b: Any) -> tuple[Blocks, Blocks]:
     return cut(a, max(2, round(len(a) / length))), cut(b, max(2, round(len(b) / length)))
 
 
-def _deal(pairs: Sequence[tuple[Blocks, Blocks]], seed: int) -> float:
+def _deal(pairs: Sequence[tuple[Blocks, Blocks]]) -> float:
     """The share of deals that part the arms at least as far as they are parted; the deal seen is one of them."""
     import numpy as np
 
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     events, sizes = np.zeros((2, DEALS)), np.zeros((2, DEALS))
     seen_events, seen_sizes = np.zeros(2), np.zeros(2)
     for pair in pairs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from esimd_soak.load import watch
 from esimd_soak.load.reading import decode
@@ -17,6 +17,10 @@ from esimd_soak.model import ToolError
 
 PREFIX = "vllm:spec_decode_num_"
 RATE, LENGTH = "sglang:spec_accept_rate", "sglang:spec_accept_length"
+LONGEST = 16
+"""Tokens of a draft where it is not told how many drafts there were: llama.cpp's longest by default."""
+ROUNDED = 0.0005
+"""What a rate of three digits may be off by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +31,12 @@ class Counts:
     accepted: int
     per_position: tuple[float, ...] = ()
     """Accepted drafts at each position; not always whole numbers, as some sources print rounded rates."""
-    engines: tuple[tuple[str, Counts], ...] = ()
-    """Each engine's own, where there are several."""
-    course: str = ""
-    """When it was dead, where it was not all the time and intervals are told."""
+    engine: str = ""
+    """Whose these are, where several engines are told apart; a sum is nobody's."""
+    load: int = 0
+    """Requests in flight, where several loads were tried."""
+    when: int = 0
+    """The number of the interval; what several engines drafted in it has the same."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.accepted <= self.draft_tokens or not 0 <= self.drafts <= self.draft_tokens > 0:
@@ -58,6 +64,23 @@ class Counts:
         before = (float(self.drafts), *self.per_position)
         return tuple(a / b if b else math.nan for a, b in zip(self.per_position, before, strict=False))
 
+    @property
+    def reached(self) -> tuple[tuple[float, float], ...]:
+        """(accepted, of how many drafts that got so far) at each position.
+
+        Of drafts of unlike length it is not told how many are long enough for a position; at least so many as would be
+        if all that are short ended right before it. Without positions: the tokens of a draft as one trial.
+        """
+        most, before, found = len(self.per_position), float(self.drafts), list[tuple[float, float]]()
+        if not most:
+            trials = self.drafts or self.draft_tokens / LONGEST
+            return ((self.accepted * trials / self.draft_tokens, trials),)
+        for i, accepted in enumerate(self.per_position):
+            short = (most - self.draft_tokens / self.drafts) / (most - i) if i else 0.0
+            found.append((accepted, max(accepted, before * (1 - min(1.0, short)))))
+            before = accepted
+        return tuple(found)
+
     def __add__(self, other: Counts) -> Counts:
         mine, theirs = len(self.per_position), len(other.per_position)
         if mine != theirs or bool(self.drafts) != bool(other.drafts):
@@ -67,19 +90,18 @@ class Counts:
             self.draft_tokens + other.draft_tokens,
             self.accepted + other.accepted,
             tuple(a + b for a, b in zip(self.per_position, other.per_position, strict=True)),
-            _joined(self.engines, other.engines),
         )
 
 
-def _joined(*several: tuple[tuple[str, Counts], ...]) -> tuple[tuple[str, Counts], ...]:
-    found: dict[str, Counts] = {}
-    for engine, counts in (one for engines in several for one in engines):
-        found[engine] = found[engine] + counts if engine in found else counts
-    return tuple(found.items())
+def of_counters(values: dict[str, float]) -> list[Counts]:
+    """Counter values or, rather, their deltas around a workload, as `watch.counters` names them: of each engine that
+    drafted, where there are several."""
+    whole, each = _counts(values), watch.engines(values).items()
+    drafted = [(name, own) for name, own in each if own.get(f"{PREFIX}drafts") or own.get(LENGTH)]
+    return [replace(_counts(own), engine=name) for name, own in drafted] or [whole]
 
 
-def of_counters(values: dict[str, float]) -> Counts:
-    """Counter values or, rather, their deltas around a workload, as `watch.counters` names them."""
+def _counts(values: dict[str, float]) -> Counts:
     if RATE in values and LENGTH in values:
         return _of_averages(values)
     names = [f"{PREFIX}{name}" for name in ("drafts", "draft_tokens", "accepted_tokens")]
@@ -91,13 +113,7 @@ def of_counters(values: dict[str, float]) -> Counts:
     places = {key[len(prefix) : -1]: value for key, value in values.items() if key.startswith(prefix)}
     found = sorted((int(place), value) for place, value in places.items() if place.isdecimal())
     drafts, tokens, accepted = (round(values[name]) for name in names)
-    return Counts(drafts, tokens, accepted, tuple(value for _, value in found), _engines(values))
-
-
-def _engines(values: dict[str, float]) -> tuple[tuple[str, Counts], ...]:
-    """Of those that drafted."""
-    each = watch.engines(values).items()
-    return tuple((name, of_counters(own)) for name, own in each if own.get(f"{PREFIX}drafts") or own.get(LENGTH))
+    return Counts(drafts, tokens, accepted, tuple(value for _, value in found))
 
 
 def _of_averages(values: dict[str, float]) -> Counts:
@@ -105,14 +121,14 @@ def _of_averages(values: dict[str, float]) -> Counts:
     and the rate. Where it does not count the calls, the proportions are those of a thousand drafts."""
     rate, length, counted = values[RATE], values[LENGTH], round(values.get(f"{PREFIX}drafts", 0))
     if rate == 0 and length == 1 and counted:  # drafted, and all of it rejected
-        return Counts(counted, counted, 0, engines=_engines(values))
+        return Counts(counted, counted, 0)
     if not (0 < rate <= 1 and length >= 1):
         raise ToolError(
             f"expected a rate above 0 and a length from 1 on, found {rate:g} and {length:g}: nothing drafted"
         )
     drafts = counted or 1000
     accepted = round((length - 1) * drafts)
-    return Counts(drafts, max(drafts, accepted, round(accepted / rate)), accepted, engines=_engines(values))
+    return Counts(drafts, max(drafts, accepted, round(accepted / rate)), accepted)
 
 
 def of_replies(accepted: int, drafted: int) -> Counts:
@@ -141,47 +157,67 @@ def of_console(text: str) -> Counts:
     """The block that `vllm bench serve` prints."""
     block = text[text.index("Speculative Decoding") :]
 
-    def number(name: str) -> float:
-        match = re.search(rf"^{re.escape(name)}:\s+([\d.,]+)\s*$", block, re.MULTILINE)
-        if not match:
-            raise ToolError(f"expected a line {name!r} in the speculative decoding block, found none")
-        try:
-            return float(match[1].replace(",", ""))
-        except ValueError:
-            raise ToolError(f"expected a number after {name!r}, found {match[1]}") from None
+    found = dict(re.findall(r"^\s*([A-Z][\w ]*):\s+([\d.,]+)\s*$", block, re.MULTILINE))
 
-    drafts = number("Drafts")  # more than one figure in a number's place is no number
-    positions = re.findall(r"^\s*Position (\d+):\s+([\d.]+)\s*$", block, re.MULTILINE)
-    return Counts(
-        int(drafts),
-        int(number("Draft tokens")),
-        int(number("Accepted tokens")),
-        tuple(_rate(rate) / 100 * drafts for _, rate in positions),
-    )
+    def number(name: str) -> float:
+        if name not in found:
+            raise ToolError(f"expected a line '{name}:' in the speculative decoding block, found none")
+        try:
+            return float(found[name].replace(",", ""))
+        except ValueError:  # more than one figure in a number's place
+            raise ToolError(f"expected a number after '{name}:', found {found[name]}") from None
+
+    drafts, tokens, accepted = map(number, ("Drafts", "Draft tokens", "Accepted tokens"))
+    rates = [number(name) / 100 for name in found if name.startswith("Position ")]
+    return Counts(int(drafts), int(tokens), int(accepted), tuple(rate * drafts for rate in rates))
 
 
 _LOG = re.compile(
     r"SpecDecoding metrics:.*?Accepted: (\d+) tokens, Drafted: (\d+) tokens, "
     r"Per-position acceptance rate: ([\d., nan]+?),? Avg"
 )
-
-
 _LLAMA = re.compile(
     r"draft acceptance(?: rate)? = [\d.]+ \(\s*(\d+) accepted /\s*(\d+) generated\)"
-    r"(?:[^\n]*?per position = \(([\d., ]*)\))?"
+    r"(?:.*?per position = \(([\d., ]*)\))?"
 )
+_ENGINE = re.compile(r"\bEngine \d+:")
+_VARYING = re.compile(r"\[\w+\.py:\d+\]|\b(?:INFO|DEBUG)\b|\d+(?:[-:/.,T]\d+)+\S*")  # of what a line begins with
 
 
-def of_log(text: str, lines: re.Pattern[str] = _LOG) -> list[Counts]:
-    """One Counts a line in which something was drafted: an interval of vLLM, a request of llama.cpp (`_LLAMA`). How
-    many drafts follows from the positions printed."""
-    found = []
-    for accepted, drafted, rates in lines.findall(text):
-        positions = [_rate(rate) for rate in rates.split(",") if rate.strip()]
-        if int(drafted) and not any(map(math.isnan, positions)):
-            drafts = round(int(drafted) / len(positions)) if positions else 0
-            found.append(Counts(drafts, int(drafted), int(accepted), tuple(rate * drafts for rate in positions)))
+def of_log(text: str, line: re.Pattern[str] = _LOG) -> list[Counts]:
+    """One Counts a line in which something was drafted: an interval of vLLM, a request of llama.cpp (`_LLAMA`).
+
+    The engine is what the line begins with, without what changes from line to line, and the engine that such a line
+    named before (vLLM says `Engine 001:` in the line before). Where nearly every line has its own, none is told.
+    """
+    found, named = list[Counts](), dict[str, str]()
+    for one in text.splitlines():
+        told, engine = line.search(one), _ENGINE.search(one)
+        if not (told or engine):
+            continue
+        source = " ".join(_VARYING.sub(" ", one[: min(m.start() for m in (told, engine) if m)]).split())
+        if engine:
+            named[source] = engine[0].rstrip(":")
+        if told and (counts := _of_line(*told.groups(""))):
+            whose = f"{source} {named.get(source, '')}".strip()
+            found.append(replace(counts, engine=whose, when=len(found)))
+    if 2 * len({one.engine for one in found}) > len(found):
+        return [replace(one, engine="") for one in found]
     return found
+
+
+def _of_line(accepted: str, drafted: str, rates: str) -> Counts | None:
+    """How many drafts follows from the positions printed: as many as if all were of full length, unless their rates,
+    which are rounded, tell of more."""
+    positions = [_rate(rate) for rate in rates.split(",") if rate.strip()]
+    if not int(drafted) or any(map(math.isnan, positions)):
+        return None
+    drafts = 0
+    if positions:
+        told = int(accepted) / (sum(positions) + len(positions) * ROUNDED) if any(positions) else 0.0
+        full = int(drafted) / len(positions)
+        drafts = round(full if told <= full else min(int(accepted) / sum(positions), int(drafted)))
+    return Counts(drafts, int(drafted), int(accepted), tuple(rate * drafts for rate in positions))
 
 
 def _rate(text: str) -> float:
@@ -205,7 +241,7 @@ def read(text: str, before: str = "") -> list[Counts]:
         return [of_console(text)]
     if PREFIX in text or RATE in text:
         after = watch.counters(text)
-        return [of_counters(watch.deltas(watch.counters(before), after) if before else after)]
+        return of_counters(watch.deltas(watch.counters(before), after) if before else after)
     raise ToolError(
         "expected a `vllm bench serve` result or console output, a log of vLLM or llama.cpp, or a /metrics page of "
         "vLLM or sglang; found nothing about speculative decoding in it"

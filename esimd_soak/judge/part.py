@@ -158,7 +158,7 @@ def part(
         servers=len(groups),
         sent=len(end),
         partial=int((good & ~joined["whole"]).sum()),
-        judged=float((good & (joined["whole"] | bad)).mean()) if len(end) else 0.0,
+        judged=float((good & (joined["whole"] | bad)).mean()),
         collapses=rate(int(bad.sum()), judged, spread) if judged else None,
         kinds={k: rate(int(((joined["kinds"] & BIT[k]) != 0)[good].sum()), judged) for k in KINDS} if judged else {},
         errors=errors,

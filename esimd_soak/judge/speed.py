@@ -80,8 +80,6 @@ def loaded(start: NDArray[np.float64], end: NDArray[np.float64], began: Sequence
     """Seconds from the first request to the last end of each session, added up. `began`: when each session did."""
     import numpy as np
 
-    if not len(start):
-        return 0.0
     session = np.searchsorted(np.asarray(sorted(began)), start, side="right")
     whole = sum(float(end[session == one].max() - start[session == one].min()) for one in np.unique(session))
     return max(0.0, whole - still)

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 NORMAL = NormalDist()
+TAIL = 0.025
+"""Beyond each end of an interval: all are of 95 %, as every report says."""
+Z = NORMAL.inv_cdf(1 - TAIL)
 MANY = 2000  # events, from which on Greenwood's statistic is near enough to normal, and simulating it takes long
 
 
@@ -56,27 +59,25 @@ def _check(k: int, n: int) -> None:
         raise ValueError(f"expected 0 <= events <= trials and at least one trial, found {k}/{n}")
 
 
-def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Interval:
+def clopper_pearson(k: int, n: int, tail: float = TAIL) -> Interval:
     """The exact two-sided interval of a proportion (Clopper and Pearson, Biometrika 26, 1934)."""
     from scipy.special import betaincinv
 
     _check(k, n)
-    tail = (1 - confidence) / 2
     low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0
     high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
     return Interval(low, high)
 
 
-def upper_bound(k: int, n: int, confidence: float = 0.95) -> float:
-    """The exact one-sided upper limit: rates above it are excluded at this confidence."""
-    return clopper_pearson(k, n, 2 * confidence - 1).high
+def upper_bound(k: int, n: int) -> float:
+    """The exact one-sided upper limit: rates above it are excluded at 95 %."""
+    return clopper_pearson(k, n, 2 * TAIL).high
 
 
-def wilson(k: int, n: int, confidence: float = 0.95) -> Interval:
+def wilson(k: int, n: int) -> Interval:
     """The score interval (Wilson, JASA 22, 1927), without continuity correction."""
     _check(k, n)
-    z = NORMAL.inv_cdf(0.5 + confidence / 2)
-    rate, square = k / n, z * z / n
+    rate, square = k / n, Z * Z / n
     centre = (rate + square / 2) / (1 + square)
     half = math.sqrt(rate * (1 - rate) * square + square * square / 4) / (1 + square)
     return Interval(0.0 if k == 0 else centre - half, 1.0 if k == n else centre + half)
@@ -104,7 +105,7 @@ def fisher(k1: int, n1: int, k2: int, n2: int) -> float:
     return float(fisher_exact([[k1, n1 - k1], [k2, n2 - k2]]).pvalue)
 
 
-def compare(k1: int, n1: int, k2: int, n2: int, confidence: float = 0.95) -> Comparison:
+def compare(k1: int, n1: int, k2: int, n2: int) -> Comparison:
     """The tests, and the effect with its interval.
 
     Difference: hybrid score interval (Newcombe, Statistics in Medicine 17, 1998, method 10). Ratio: the log method
@@ -112,7 +113,7 @@ def compare(k1: int, n1: int, k2: int, n2: int, confidence: float = 0.95) -> Com
     """
     z, p = two_proportions(k1, n1, k2, n2)
     a, b = k1 / n1, k2 / n2
-    wa, wb = wilson(k1, n1, confidence), wilson(k2, n2, confidence)
+    wa, wb = wilson(k1, n1), wilson(k2, n2)
     difference = b - a
     spread = Interval(
         difference - math.hypot(b - wb.low, wa.high - a),
@@ -121,7 +122,7 @@ def compare(k1: int, n1: int, k2: int, n2: int, confidence: float = 0.95) -> Com
     ratio, ratio_interval = None, None
     if k1 and k2:
         ratio = b / a
-        half = NORMAL.inv_cdf(0.5 + confidence / 2) * math.sqrt(1 / k1 - 1 / n1 + 1 / k2 - 1 / n2)
+        half = Z * math.sqrt(1 / k1 - 1 / n1 + 1 / k2 - 1 / n2)
         ratio_interval = Interval(ratio * math.exp(-half), ratio * math.exp(half))
     return Comparison(z, p, fisher(k1, n1, k2, n2), difference, spread, ratio, ratio_interval)
 
@@ -148,11 +149,11 @@ def power_of(n: float, rate: float, ratio: float, alpha: float = 0.05) -> float:
     return NORMAL.cdf(gap / math.sqrt(rate * (1 - rate) + other * (1 - other)))
 
 
-def clean_size(rate: float, confidence: float = 0.95) -> int:
-    """How many generations without one event exclude `rate` (one-sided)."""
+def clean_size(rate: float) -> int:
+    """How many generations without one event exclude `rate` at 95 %, one-sided."""
     if not 0 < rate < 1:
         raise ValueError(f"expected a rate between 0 and 1, found {rate:g}")
-    return math.ceil(math.log(1 - confidence) / math.log1p(-rate))
+    return math.ceil(math.log(2 * TAIL) / math.log1p(-rate))
 
 
 def clustering(positions: Sequence[int], trials: int, draws: int = 4000, seed: int = 0) -> Clustering | None:

@@ -5,6 +5,8 @@ Bucket i holds gaps from `BASE * GROWTH**i` seconds on, up to the next; a value 
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -22,15 +24,11 @@ def seconds(bucket: int) -> float:
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float:
-    """The gap below which `share` of all gaps lie, in seconds; 0 when there are none."""
-    rest = share * sum(counts.values())
-    for one in sorted(counts):
-        rest -= counts[one]
-        if rest <= 0:
-            return seconds(one)
-    return 0.0
+    """The gap below which `share` of all gaps lie, in seconds; of at least one gap."""
+    places = sorted(counts)
+    so_far = list(itertools.accumulate(counts[place] for place in places))
+    return seconds(places[bisect.bisect_left(so_far, share * so_far[-1])])
 
 
 def mean(counts: Mapping[int, int]) -> float:
-    total = sum(counts.values())
-    return sum(seconds(one) * n for one, n in counts.items()) / total if total else 0.0
+    return sum(seconds(one) * n for one, n in counts.items()) / sum(counts.values())

@@ -49,7 +49,7 @@ class Run:
         self._counting = frozenset(plan.count)
         self._known: dict[str, dict[str, str]] = {}
         self._senders = [
-            Sender(plan, lane, self.prompts, self.health, self.store.add, self._judged, self._device_lost)
+            Sender(plan, lane, self.prompts, self.health, self.store.add, self._judged, self.lost)
             for lane in self.lanes
         ]
         self._resume()
@@ -107,8 +107,8 @@ class Run:
         for sender in hit:
             asyncio.get_running_loop().call_later(self.plan.watch.grace, sender.cancel)
 
-    def _device_lost(self, lane: Lane, why: str) -> None:
-        self.lost(lane.server, why)
+    def _unwatched(self, why: str) -> None:
+        self.store.add(Event(now(), "unwatched", text=why))
 
     def _judged(self, lane: Lane, found: Outcome) -> None:
         if self._counting.intersection(found.kinds):
@@ -170,7 +170,7 @@ class Run:
             await watcher.look()  # before the first request: what the counters show at the end is this run's
         beside = [watcher.forever(self.plan.watch.seconds) for watcher in watchers]
         if self.plan.watch.command:
-            beside.append(self._log())
+            beside.append(kernel.log(self.plan.watch, self.plan.server, self.lost, self._unwatched))
         watching = asyncio.gather(*beside, self.health.lag(), self._tick(progress))
         work = asyncio.gather(*(sender.go(http) for sender in self._senders))
         try:
@@ -194,12 +194,6 @@ class Run:
                 sender.event("held back", f"{sender.lane.held} arrivals waited: {self.plan.concurrency} were in flight")
         self.reason = self.reason or self._why_lanes_ended()
         return self.reason
-
-    async def _log(self) -> None:
-        def ended(words: str) -> None:
-            self.store.add(Event(now(), "unwatched", text=words))
-
-        await kernel.log(self.plan.watch, self.plan.server, self.lost, ended)
 
     def _why_lanes_ended(self) -> str:
         reasons = {lane.server.name: lane.stopped or "complete" for lane in self.lanes}

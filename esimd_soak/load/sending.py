@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from esimd_soak.plan import Plan
+from esimd_soak.plan import Plan, Server
 from esimd_soak.store.records import Event, Generation
 
 from . import arrivals, client, outcome, protocol
@@ -40,7 +40,7 @@ class Sender:
         health: Health,
         add: Add,
         judged: Callable[[Lane, Outcome], None],
-        lost: Callable[[Lane, str], None],
+        lost: Callable[[Server, str], None],
     ) -> None:
         self.plan, self.lane, self.prompts, self.health = plan, lane, prompts, health
         self._add, self._judged, self._lost = add, judged, lost
@@ -152,7 +152,7 @@ class Sender:
         self._record(found, reply, n, planned, start)
         self.health.delay(start - free)
         if "DEVICE_LOST" in reply.error:
-            self._lost(lane, reply.error)
+            self._lost(lane.server, reply.error)
         self._slow_down(reply)
 
     def _record(self, found: Outcome, reply: Reply, n: int, planned: float, start: float) -> None:

@@ -36,8 +36,3 @@ class Sessions:
     @property
     def seconds(self) -> float:
         return max(0.0, sum(self.last) - sum(self.began) - self.still)
-
-    @property
-    def gaps(self) -> list[tuple[float, float]]:
-        """(from, to) of the pauses between sessions."""
-        return [(end, start) for end, start in zip(self.last, self.began[1:], strict=False) if start > end]

@@ -18,7 +18,6 @@ longest run alone, wherever it stands.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -52,8 +51,6 @@ class Limits:
     def __post_init__(self) -> None:
         if min(self.run, self.cycle, self.tail) < 1 or self.copies < 2 or self.entropy < 0 or self.period < 0:
             raise ValueError(f"limits must be positive, and copies at least 2: {self}")
-        if self.rule not in ("measures", "origin"):
-            raise ValueError(f"rule: expected measures or origin, found {self.rule}")
 
     def scaled(self, tokens: int) -> Limits:
         """These limits for answers of at most `tokens` tokens, of which each may be one character.
@@ -125,8 +122,7 @@ def score(
         found = {"empty": "no text"} | ({"run": f"nothing but {len(text)} blanks"} if run >= limits.run else {})
     if logprobs is not None and any_nan(logprobs):
         found["nan"] = "a log-probability is NaN"
-    data = text.encode("utf-8", "replace")
-    ratio = len(data) / len(zlib.compress(data)) if data else 1.0
+    ratio = repeats.compressed(text)
     kinds = tuple(kind for kind in KINDS if kind in found)
     why = "; ".join(found[kind] for kind in kinds)
     told = "" if set(shares) <= {"Latin"} else ", ".join(f"{name} {share:.0%}" for name, share in shares.items())

@@ -8,7 +8,6 @@ stands, once it is long enough. Each function gives its reason in words, or noth
 from __future__ import annotations
 
 import re
-import zlib
 from itertools import pairwise
 
 from . import repeats
@@ -128,7 +127,7 @@ def _nearly(text: str, limit: int) -> str:
         return ""
     for size in {min(len(text), part * limit) for part in (1, 2, 8)}:
         tail = text[-size:]
-        if size < limit * 5 // 8 or _ratio(tail) < (COMPRESSED if size <= limit else 1.4 * COMPRESSED):
+        if size < limit * 5 // 8 or repeats.compressed(tail) < (COMPRESSED if size <= limit else 1.4 * COMPRESSED):
             continue  # honest prose, in which the search would find nothing
         if _drawn(tail) > 0.2 or len(_DATA.findall(tail)) > 4 or max(map(tail.count, set(tail))) > size / 2:
             continue
@@ -160,11 +159,6 @@ def _worded(stretch: str, distance: int) -> bool:
     """Whether words are repeated, and not true, null, 0x00 or tags: those stand in data."""
     whole = re.sub(r"^\w+|\w+$", "", stretch[: 3 * distance + 16])  # a word that the stretch cuts is none
     return bool(_WORD.search(_DATA.sub("", whole or stretch)))
-
-
-def _ratio(text: str) -> float:
-    data = text.encode("utf-8", "replace")
-    return len(data) / len(zlib.compress(data))
 
 
 def _drawn(text: str) -> float:

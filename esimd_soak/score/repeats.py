@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -106,8 +107,6 @@ def agreement(text: str, longest: int) -> tuple[float, int]:
 
     data = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint8)[::4].astype(np.int16)
     periods = np.arange(1, min(longest, len(data) // 2) + 1)
-    if not len(periods):
-        return 0.0, 0
     beyond = np.concatenate((data[1:], np.full(len(periods), -1, np.int16)))
     later = np.lib.stride_tricks.sliding_window_view(beyond, len(data))
     shares = (later == data).sum(axis=1) / (len(data) - periods)
@@ -122,3 +121,9 @@ def entropy(text: str) -> float:
     """Shannon entropy of the characters, in bits a character: 0 for one character, about 4.2 for English."""
     total = len(text)
     return -sum(n / total * math.log2(n / total) for n in Counter(text).values()) + 0.0 if total else 0.0
+
+
+def compressed(text: str) -> float:
+    """Bytes over those that zlib makes of them."""
+    data = text.encode("utf-8", "replace")
+    return len(data) / len(zlib.compress(data)) if data else 1.0

@@ -133,11 +133,10 @@ def clusters(part: ServerPart) -> str:
 
 def counters(one: Counters) -> str:
     words = f"{one.run} / {one.server}: up to {one.most_running} running, {one.most_waiting} waiting"
-    if one.speculation:
-        kind, meaning = acceptance.diagnose(one.speculation)
-        rate, length = acceptance.percent(one.speculation.rate), acceptance.length(one.speculation)
-        words += f"; drafts accepted {rate}, length {length}: {kind}"
-        words += f": {meaning}" if kind in acceptance.COLLAPSED else ""
+    if found := one.speculation:
+        rate, length = acceptance.percent(found.whole.rate), acceptance.length(found.whole)
+        words += f"; drafts accepted {rate}, length {length}: {found.kind}"
+        words += f": {found.meaning}" if found.collapsed else ""
     return words
 
 

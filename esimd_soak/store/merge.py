@@ -97,8 +97,6 @@ def parquet(folders: Sequence[Path], target: Path, chunk: int = 100_000) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not folders:
-        raise ToolError("expected at least one run, found none")
     text, real, whole = pa.string(), pa.float64(), pa.int64()
     types = {str: text, float: real, int: whole, bool: pa.bool_(), tuple[str, ...]: pa.list_(text)}
     types[dict[int, int]] = pa.map_(whole, whole)

@@ -10,6 +10,7 @@ import pytest
 from esimd_ops.races import cards
 from esimd_ops.races.cards import CompiledKernel, Launched
 from schema_patch.model import ToolError
+from schema_patch.schemas.cards import find
 
 from .test_races import esimd_ops
 
@@ -29,7 +30,7 @@ from .test_races import esimd_ops
     ],
 )
 def test_resident_groups(card: str, items: int, local: int, registers: int, groups: int) -> None:
-    assert cards.resident(cards.find(card), Launched("k", 9, items, local), registers=registers) == groups
+    assert cards.resident(find(card), Launched("k", 9, items, local), registers=registers) == groups
 
 
 def test_a_report_of_kernels_goes_before_what_the_host_saw(tmp_path: Path) -> None:
@@ -38,15 +39,13 @@ def test_a_report_of_kernels_goes_before_what_the_host_saw(tmp_path: Path) -> No
     launched = Launched("Z1fRN4sycl5queueEEUlvE_", 9, 8, 0)
     kernel = cards.of(launched, cards.read(str(report)))
     assert kernel
-    assert cards.resident(cards.find("b580"), launched, kernel) == 60  # 3 by local memory, 4 by threads
-    assert (
-        cards.resident(cards.find("b580"), launched, CompiledKernel("k", simd_size=16)) == 1280
-    )  # 8 items are one thread
+    assert cards.resident(find("b580"), launched, kernel) == 60  # 3 by local memory, 4 by threads
+    assert cards.resident(find("b580"), launched, CompiledKernel("k", simd_size=16)) == 1280  # 8 items are one thread
 
 
 def test_what_is_no_card_or_no_report_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"expected one of b50, .*; found 'a770'"):
-        cards.find("a770")
+        find("a770")
     (tmp_path / "x.json").write_text("[]")
     with pytest.raises(ToolError, match="not a report of kernels"):
         cards.read(str(tmp_path / "x.json"))

@@ -14,6 +14,7 @@ from torch import Tensor
 from esimd_ops import samples
 from esimd_ops.commands import main
 from esimd_ops.races.suppressions import Suppressions
+from esimd_ops.samples import build
 from schema_patch.model import Location, ToolError
 
 FEW = "descending;ascending"
@@ -61,7 +62,7 @@ def test_a_reproducer_runs_again(built: Path, raced: tuple[dict[str, object], Pa
     text = json.loads(case.read_text())
     operator = "esimd_resadd_norm_gemv_fp8_pert"
     elements = {
-        samples.label(sizes): sum(
+        build.label(sizes): sum(
             v.numel() for v in samples.make(operator, sizes).arguments.values() if isinstance(v, Tensor)
         )
         for sizes in samples.SIZES[operator][1]

@@ -13,6 +13,7 @@ import torch
 from esimd_ops import environment, guard, replace, samples
 from esimd_ops.races.schedules import NAMED
 from esimd_ops.races.watch import HostRuntime
+from esimd_ops.samples import build
 from esimd_ops.table import OPS
 from esimd_ops.trials.subject import OfTable
 
@@ -32,7 +33,7 @@ def races(built: Path, runtime: HostRuntime) -> Iterator[HostRuntime]:
     runtime.schedule("descending,lockstep")
 
 
-def arguments(sizes: samples.Sizes = SIZES) -> dict[str, object]:
+def arguments(sizes: build.Sizes = SIZES) -> dict[str, object]:
     return samples.make(OPERATOR.name, sizes).arguments
 
 

@@ -15,7 +15,7 @@ import torch
 from esimd_ops import samples
 from esimd_ops.host import build
 from esimd_ops.races.watch import HostRuntime
-from esimd_ops.samples import Arguments
+from esimd_ops.samples.build import Arguments, Sizes
 from esimd_ops.table import OPS
 from esimd_ops.trials import judge
 
@@ -28,7 +28,7 @@ BODIES = {"on_xmx": "product", "experts_on_xmx": "experts", "gemv_wide": "matvec
           "gelu_mul_wide": "gelu_mul"}  # fmt: skip
 PRODUCTS = [op for op in OPS if re.search("gem[mv]", op)]
 # Besides the samples: whole tiles and a part, of tokens and of rows; each thread with steps, and with none.
-MORE: dict[str, tuple[samples.Sizes, ...]] = {
+MORE: dict[str, tuple[Sizes, ...]] = {
     "esimd_gemv_fp16": ((8, 16, 1152), (9, 33, 1032), (33, 17, 136), (64, 8, 40)),
     "esimd_gemm_int4_pgrp": ((8, 1, 2176), (33, 47, 128)),
     "esimd_gemm_fp8_pert": ((8, 17, 64), (33, 47, 1104), (32, 16, 2176, "e5m2")),
@@ -92,7 +92,7 @@ def told(op: str, given: Arguments) -> list[str]:
 
 
 @pytest.mark.parametrize(("op", "sizes"), CASES, ids=str)
-def test_products_are_what_the_table_says(runtime: HostRuntime, op: str, sizes: samples.Sizes) -> None:
+def test_products_are_what_the_table_says(runtime: HostRuntime, op: str, sizes: Sizes) -> None:
     runtime.schedule("descending,lockstep")
     given = samples.make(op, sizes).arguments
     if fits(given):

@@ -11,6 +11,7 @@ import sys
 import torch
 
 from esimd_ops import native, samples
+from esimd_ops.samples import build
 
 MANY = 100_000_000  # elements of all arguments together: what is larger says nothing new of a launch
 
@@ -24,7 +25,7 @@ def main(namespace: str, device: str, libraries: list[str]) -> None:
     for operator, sizes in samples.every():
         if not hasattr(operators, operator):
             continue
-        label = f"{operator} {samples.label(sizes)}"
+        label = f"{operator} {build.label(sizes)}"
         given = list(samples.make(operator, sizes).arguments.values())
         if sum(value.numel() for value in given if isinstance(value, torch.Tensor)) > MANY:
             continue

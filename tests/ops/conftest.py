@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from esimd_ops import fakes, native, registry, samples
+from esimd_ops.samples import build
 
 sys.path.append(str(Path(__file__).parent))  # for `misuse`; last, since others are called `planted` too
 
@@ -30,7 +31,7 @@ def pytest_generate_tests(metafunc):
         return
     if "sizes" in metafunc.fixturenames:
         cases = [(operator, sizes) for operator, sizes in samples.every() if operator in registered()]
-        ids = [f"{operator}-{samples.label(sizes)}" for operator, sizes in cases]
+        ids = [f"{operator}-{build.label(sizes)}" for operator, sizes in cases]
         metafunc.parametrize(("operator", "sizes"), cases, ids=ids)
     else:
         metafunc.parametrize("operator", registered())

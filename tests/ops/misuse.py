@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from esimd_ops.samples import Arguments
+from esimd_ops.samples.build import Arguments
 
 # No operator takes the second where it takes the first.
 WRONG_DTYPE = {

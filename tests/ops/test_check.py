@@ -10,8 +10,9 @@ import pytest
 
 from esimd_ops import parity
 from esimd_ops.commands import main
-from esimd_ops.parity import Request, supervise
+from esimd_ops.parity import supervise
 from esimd_ops.table import OPS
+from esimd_ops.trials.messages import Request
 from schema_patch.schemas import codes as policy
 
 PLANTED = str(Path(__file__).with_name("planted.py"))

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from esimd_ops import samples
+from esimd_ops.samples import build
 
 
 def bits(tensor):
@@ -43,29 +44,29 @@ def test_one_thing_wrong(ops, operator, kind):
 SPECIAL = [
     (
         "esimd_gemv_int4",
-        {"input": samples.normal(2, 2816)},
+        {"input": build.normal(2, 2816)},
         "input",
         "one row of 2816 elements, found shape \\[2, 2816\\]",
     ),
-    ("esimd_gemv_int4", {"input": samples.normal(1, 192)}, "input", "a multiple of 128 elements, found 192"),
+    ("esimd_gemv_int4", {"input": build.normal(1, 192)}, "input", "a multiple of 128 elements, found 192"),
     ("esimd_gemv_int4", {"weight": torch.zeros(256, 704, dtype=torch.int32)}, "weight", "dtype Byte, found Int"),
-    ("esimd_gemm_int4_pgrp", {"input": samples.normal(8, 192)}, "input", "a multiple of 128 columns, found 192"),
-    ("esimd_gemm_int4_pgrp", {"input": samples.normal(1024)}, "input", "shape \\[M, K\\], found \\[1024\\]"),
-    ("esimd_gemm_int4_pgrp", {"output": samples.poison(7, 64)}, "output", "shape \\[8, 64\\], found \\[7, 64\\]"),
-    ("esimd_accum_norm_add_norm", {"h1": samples.normal(2, 2816)}, "h1", "one row of 2816"),
+    ("esimd_gemm_int4_pgrp", {"input": build.normal(8, 192)}, "input", "a multiple of 128 columns, found 192"),
+    ("esimd_gemm_int4_pgrp", {"input": build.normal(1024)}, "input", "shape \\[M, K\\], found \\[1024\\]"),
+    ("esimd_gemm_int4_pgrp", {"output": build.poison(7, 64)}, "output", "shape \\[8, 64\\], found \\[7, 64\\]"),
+    ("esimd_accum_norm_add_norm", {"h1": build.normal(2, 2816)}, "h1", "one row of 2816"),
     ("esimd_accum_norm_add_norm", {"top_k": 10}, "top_k", "1 to 9, the rows of routed_output, found 10"),
     ("esimd_accum_norm_add_norm", {"top_k": 0}, "top_k", "1 to 9, the rows of routed_output, found 0"),
-    ("esimd_norm_gemv_norm_fp16", {"residual": samples.normal(2, 2816)}, "residual", "one row of 2816"),
+    ("esimd_norm_gemv_norm_fp16", {"residual": build.normal(2, 2816)}, "residual", "one row of 2816"),
     (
         "esimd_norm_gemv_norm_fp16",
-        {"proj_w": samples.normal(0, 2816), "router_logits": samples.poison(1, 0)},
+        {"proj_w": build.normal(0, 2816), "router_logits": build.poison(1, 0)},
         "proj_w",
         "N > 0, found \\[0, 2816\\]",
     ),
-    ("esimd_rms_norm", {"weight": samples.normal(32)}, "weight", "one row of 64 elements, found shape \\[32\\]"),
+    ("esimd_rms_norm", {"weight": build.normal(32)}, "weight", "one row of 64 elements, found shape \\[32\\]"),
     (
         "esimd_rms_norm",
-        {"input": samples.normal(1, 0)},
+        {"input": build.normal(1, 0)},
         "input",
         "rows of at least one element, found shape \\[1, 0\\]",
     ),
@@ -78,7 +79,7 @@ SPECIAL = [
     ("esimd_gemv_fp8_pern", {"N": 255}, "N", "256, the rows of weight, found 255"),
     ("esimd_gemv_fp8_pern", {"K": 2047}, "K", "2048, the elements of input, found 2047"),
     ("esimd_gemv_fp8_pern_fused3", {"N2": 1}, "N2", "32, the rows of w2, found 1"),
-    ("esimd_gemv_fp8_pert", {"input": samples.normal(2, 2048)}, "input", "one row of 2048 elements"),
+    ("esimd_gemv_fp8_pert", {"input": build.normal(2, 2048)}, "input", "one row of 2048 elements"),
     ("esimd_gemv_fp8_pert", {"weight_scale": torch.ones(1).double()}, "weight_scale", "dtype Float, found Double"),
     (
         "esimd_gemv_fp8_pert_fused2",
@@ -89,7 +90,7 @@ SPECIAL = [
     ("esimd_gemv_fp8_pert_fused2", {"w1": torch.zeros(32, 512).to(torch.float8_e4m3fn)}, "w1", "shape \\[N, 1024\\]"),
     ("esimd_gemv_fp8_blockscale_fused2", {"block_n": 64}, "block_n", "128, found 64"),
     ("esimd_gemm_fp8_blockscale", {"block_k": 64}, "block_k", "128, found 64"),
-    ("esimd_gemv_fp16_gelu_mul", {"weight": samples.normal(511, 2048)}, "weight", "shape \\[2N, 2048\\], found"),
+    ("esimd_gemv_fp16_gelu_mul", {"weight": build.normal(511, 2048)}, "weight", "shape \\[2N, 2048\\], found"),
     ("esimd_norm_gemv_fp8_pert", {"V": 64}, "V", "128, found 64"),
     ("esimd_norm_gemv_int4_pert", {"HV": 0}, "HV", "at least one head, found 0"),
     ("esimd_qkv_split_norm_rope", {"rotary_dim": 63}, "rotary_dim", "an even number up to 256, found 63"),
@@ -107,7 +108,7 @@ SPECIAL = [
     ("esimd_gdn_conv_fused_seq", {"K": 64}, "K", "128, found 64"),
     ("esimd_gdn_conv_fused_seq", {"N": 1000}, "qkvz", "shape \\[1000 or more, "),
     ("esimd_gdn_conv_fused_seq_spec", {"num_spec_tokens": 0}, "num_spec_tokens", "at least one token, found 0"),
-    ("q4_0_quantize", {"input": samples.normal(2, 100)}, "input", "K a multiple of 128, found \\[2, 100\\]"),
+    ("q4_0_quantize", {"input": build.normal(2, 100)}, "input", "K a multiple of 128, found \\[2, 100\\]"),
 ]
 
 
@@ -142,7 +143,7 @@ def test_overlapping_memory(ops, operator, other, name):
 
 
 def test_an_output_shifted_against_its_input(ops):
-    memory = samples.normal(3, 64)
+    memory = build.normal(3, 64)
     arguments = {"input": memory[:2], "output": memory[1:], "weight": torch.ones(64).half(), "eps": 1e-6}
     refused(ops, "esimd_rms_norm", arguments, "output", "memory of its own, found it overlapping 'input'")
 

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from esimd_ops import reference, samples
+from esimd_ops.samples import build
 from esimd_ops.table import OPS
 
 HALF_STEP = torch.finfo(torch.float16).eps
@@ -13,7 +14,7 @@ HALF_STEP = torch.finfo(torch.float16).eps
 def cases(wanted):
     """Every sample of the operators that `wanted` says yes to."""
     chosen = [(operator, sizes) for operator, sizes in samples.every() if wanted(operator)]
-    ids = [f"{operator}-{samples.label(sizes)}" for operator, sizes in chosen]
+    ids = [f"{operator}-{build.label(sizes)}" for operator, sizes in chosen]
     return pytest.mark.parametrize(("operator", "sizes"), chosen, ids=ids)
 
 
@@ -84,7 +85,7 @@ def test_every_nibble_and_sign_decodes(ops, operator):
     for k in range(128):
         token = torch.zeros(1, 128).half()
         token[0, k] = 1
-        output = samples.poison(1, 4)
+        output = build.poison(1, 4)
         getattr(ops, operator)(token, weight, scale, output)
         assert torch.equal(output[0], expected[:, k])
 
@@ -98,7 +99,7 @@ def test_only_the_gemm_rounds_each_weight(ops, operator, expected):
     scale = torch.tensor([[1 + HALF_STEP, 1.0]]).half()
     token = torch.zeros(1, 256).half()
     token[0, 0], token[0, 129] = 1, 1  # 7 of the first group, -7 of the second
-    output = samples.poison(1, 1)
+    output = build.poison(1, 1)
     getattr(ops, operator)(token, weight, scale, output)
     assert output.item() == expected
 
@@ -132,5 +133,5 @@ def test_a_nan_is_not_swallowed(ops, operator, source):
 def test_no_rows_is_no_work(ops):
     empty = torch.empty(0, 64).half()
     ops.esimd_rms_norm(empty, torch.empty_like(empty), torch.ones(64).half(), 1e-6)
-    weight, scale = samples.int4_matrix(16, 128)
+    weight, scale = build.int4_matrix(16, 128)
     ops.esimd_gemm_int4_pgrp(torch.empty(0, 128).half(), weight, scale, torch.empty(0, 16).half())

@@ -7,7 +7,7 @@ import pytest
 
 from esimd_ops import registry, samples
 from esimd_ops.parity.trial import ParityTrial
-from esimd_ops.samples import domain
+from esimd_ops.samples import build, domain
 from esimd_ops.table import OPS, SPECIAL
 from esimd_ops.trials.messages import Request
 from esimd_ops.trials.subject import OfTable
@@ -62,7 +62,7 @@ def test_in_place_operands_of_many_work_groups_count_as_they_were(trial, operato
     sizes = next(sizes for sizes in samples.SIZES[operator][1] if 16411 in sizes)
     run = trial(operator)
     for _ in range(3):
-        assert run._numbers(samples.label(sizes))
+        assert run._numbers(build.label(sizes))
     assert not run.told
 
 

@@ -7,6 +7,7 @@ import torch
 
 from esimd_ops import reference, samples
 from esimd_ops.reference import Decoder, fp8
+from esimd_ops.samples import build
 from esimd_ops.table import OPS
 
 
@@ -212,7 +213,7 @@ def test_scatter_then_gather_is_a_weighted_copy():
         moe_output=sent["scattered_hidden"],
         topk_ids=sent["topk_ids"].reshape(70, 4),
         scattered_weights=sent["scattered_weights"],
-        final_hidden=samples.poison(70, 384),
+        final_hidden=build.poison(70, 384),
         K=384,
         topk=4,
         T=70,

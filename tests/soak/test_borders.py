@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from running import Soak
 
 import esimd_soak
 from esimd_soak import plan
@@ -150,3 +151,44 @@ def test_counters_of_two_engines_add_up_and_a_restart_is_no_delta() -> None:
         watch.deltas({name: 5.0}, {name: 1.0})
     with pytest.raises(ToolError, match="Prometheus text"):
         watch.counters(f'{name}_total{{engine="0" 2.0\n')
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run", "expected a plan, or --url of a server"),
+        ("guard", "expected a plan with a [guard] table"),
+        ("compare --counts 1/9 2/9 a b", "bare counts stand alone"),
+        ("compare --burst 2 a b", "--burst is for bare counts"),
+        ("compare --counts 1/9", "requires 2 arguments"),
+        ("register x.json --hypothesis h -a a -b b --size 9 --stop s --alpha 2", "expected alpha between 0 and 1"),
+        ("acceptance x --min-rate nan", "expected finite numbers"),
+        ("acceptance --matrix {file}", "the matrix is wrong"),
+        ("acceptance --plan {two} -o {out}", "expected one server, found 2"),
+        ("acceptance --candidate {file} --baseline {file}", "expected a `vllm bench serve` result"),
+        ("run {nobody}", "expected at least one [[server]]"),
+        ("run {ids}", "prompts as token ids need the completions API"),
+        ("run {empty} -o {out}", "expected at least one prompt, found none"),
+        ("run {key} -o {out}", "which is not set"),
+        ("run missing.toml", "cannot read the plan"),
+        ("agree http://a http://a --max-tokens 2", "cannot be judged"),
+        ("compare --counts 1/9 2/9 --registration {file}", "bare counts stand alone"),
+        ("compare {file} {file} --registration {file}", "expected a run"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_a_2(soak: Soak, tmp_path: Path, words: str, said: str) -> None:
+    (tmp_path / "file").write_text("odd = 1\n")
+    (tmp_path / "prompts").write_text("")
+    one, stop = '[[server]]\nurl = "http://127.0.0.1:9"\n', "stop = {generations = 1}\n"
+    for name, text in (
+        ("two", f"{stop}{one}name = 'a'\n{one}name = 'b'\n"),
+        ("nobody", f"{stop}server = []\n"),
+        ("ids", f"{stop}prompts = 'ids'\n{one}api = 'chat'\n"),
+        ("empty", f"{stop}prompts = '{tmp_path / 'prompts'}'\n{one}"),
+        ("key", f"{stop}{one}key_env = 'NOBODY_SET_THIS'\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    names = {path.name: path for path in tmp_path.iterdir()}
+    assert soak(*(word.format(**names, out=tmp_path / "out") for word in words.split())) == 2
+    assert said in soak.err
+    assert "Traceback" not in soak.err

@@ -84,7 +84,6 @@ def test_sessions_leave_out_pauses_and_standing_still() -> None:
     told = [("began", 100.0), ("health", 160.0), ("began", 500.0), ("ended", 530.0)]
     found = [Event(t, kind) for kind, t in told] + [Event(520.0, "paused", values={"seconds": 12.0})]
     assert Sessions.of(found).seconds == 60 + 30 - 12
-    assert Sessions.of(found).gaps == [(160.0, 500.0)]
 
 
 # ------------------------------------------------------------------ merging

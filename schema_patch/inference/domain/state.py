@@ -195,12 +195,12 @@ class State:
         for number, (designator, value) in enumerate(items):
             self.any_element(root, value)
             if designator:
-                self.add((root, (values.field(designator),)), value)
+                self.add((root, (values.field_of(designator),)), value)
                 continue
             self.heap.setdefault((root, (element(number),)), NOTHING)
             self.add((root, (element(number),)), value)
             if number < len(names):
-                self.add((root, (values.field(names[number]),)), value)
+                self.add((root, (values.field_of(names[number]),)), value)
         return at(root)
 
     def any_element(self, root: Local, value: Value) -> None:

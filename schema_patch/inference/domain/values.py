@@ -60,7 +60,7 @@ PAIR = {"first": element(0), "second": element(1)}
 
 
 @cache
-def field(name: str) -> Selector:
+def field_of(name: str) -> Selector:
     """The one selector of this field; the fields of a pair are its elements."""
     return PAIR.get(name) or Field(f".{name}")
 

@@ -6,9 +6,11 @@ Knows values, not how a call is written in C++: that is in calls.py and methods.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import part
 from schema_patch.inference.domain.summary import UNKNOWN
 from schema_patch.inference.domain.values import (
     ADDRESS,
@@ -37,22 +39,20 @@ from schema_patch.schemas.inferred import Kind
 
 from .applying import AppliedCall, fitting
 from .evaluator import Evaluator
-from .frame import MOST_OVERLOADS, NAME, FunctionFrame
+from .frame import MOST_OVERLOADS, NAME, FunctionReader
 from .lambdas import Lambdas
 from .memory import TensorMemory
 
 MOST_LATER = 100  # calls of one function that are left to its callers
 
 
-class Calling:
+@dataclass(eq=False)
+class Calling(FunctionReader):
     """Calls what values stand for."""
 
-    def __init__(self, frame: FunctionFrame, memory: TensorMemory, evaluator: Evaluator, lambdas: Lambdas) -> None:
-        self.frame = frame
-        self.state = frame.state
-        self.memory = memory
-        self.evaluator = evaluator
-        self.lambdas = lambdas
+    memory: TensorMemory
+    evaluator: Evaluator
+    lambdas: Lambdas
 
     def apply(
         self,
@@ -142,8 +142,7 @@ class Calling:
 
     def heard_of(self, node: Node) -> bool:
         """Whether anything that is called here is a variable, or stands in any file: `MACRO(vendor::f)(x)` may not."""
-        called = node.child_by_field_name("function")
-        names = NAME.findall(self.frame.text(called)) if called is not None else []
+        names = NAME.findall(self.frame.text(part(node, "function")))
         return not names or any(self.state.find(name) or self.frame.index.knows(name) for name in names)
 
     def later(self, origin: Origin, name: str, values: list[Value], spots: list[Value], node: Node) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import children, part
 from schema_patch.inference.domain.values import (
     ACCESSOR,
     ADDRESS,
@@ -25,7 +27,7 @@ from schema_patch.inference.index.syntax import read_parameters
 
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import FunctionFrame, arguments
+from .frame import FunctionReader
 from .lambdas import Lambdas
 from .library import LibraryCalls, NamedCall
 from .methods import Methods
@@ -36,27 +38,21 @@ FOREIGN = frozenset("std at torch c10 sycl cuda cub thrust cute cutlass oneapi e
 EXCHANGES = {"swap": 2, "exchange": 1}  # of the C++ library: how many of the arguments are assigned to
 
 
-class Calls:
+@dataclass(eq=False)
+class Calls(FunctionReader):
     """Evaluates calls: of a function of the tree, of one that the models know, or of one of which nothing is known."""
 
-    def __init__(
-        self, frame: FunctionFrame, evaluator: Evaluator, types: Types, lambdas: Lambdas, calling: Calling,
-        objects: Objects, library: LibraryCalls, methods: Methods,
-    ) -> None:  # fmt: skip
-        self.frame = frame
-        self.state = frame.state
-        self.evaluator = evaluator
-        self.types = types
-        self.lambdas = lambdas
-        self.calling = calling
-        self.objects = objects
-        self.library = library
-        self.methods = methods
-        evaluator.values["call_expression"] = self.call
+    evaluator: Evaluator
+    types: Types
+    lambdas: Lambdas
+    calling: Calling
+    objects: Objects
+    library: LibraryCalls
+    methods: Methods
 
-    def call(self, node: Node) -> Value:
-        function = node.child_by_field_name("function")
-        items = arguments(node.child_by_field_name("arguments"))
+    def of_call_expression(self, node: Node) -> Value:
+        function = part(node, "function")
+        items = children(part(node, "arguments"))
         if function is None:
             return NOTHING
         if function.type == "field_expression":
@@ -78,7 +74,7 @@ class Calls:
         name, qualifiers = names[-1], names[:-1]
         values = self.evaluator.all(items)
         if name in CASTS or name.endswith("_cast"):
-            target = function.child_by_field_name("arguments") if function.type == "template_function" else None
+            target = part(function, "arguments") if function.type == "template_function" else None
             return self.evaluator.cast(values[0], target, items[0]) if values else NOTHING
         if name == "addressof" and len(items) == 1:
             return select(self.evaluator.places(items[0]), ADDRESS)
@@ -87,14 +83,14 @@ class Calls:
         if qualifiers and frame.types.get(qualifiers[-1]):
             qualifiers = tuple(frame.types[qualifiers[-1]].split("::"))
         call = NamedCall(name, qualifiers, function, items, values, node)
-        maker = frame.models.accessors.get(name)
+        maker = self.models.accessors.get(name)
         if maker is not None and maker < len(values):
             return self.state.select(values[maker], ACCESSOR)
         script = self.script(call) if len(items) > 1 and items[-1].type == "string_literal" else NOTHING
         if script:
             return script
         foreign = bool(qualifiers) and qualifiers[0] in FOREIGN
-        found = None if foreign else self.of_tree(call)
+        found = None if foreign else self.in_tree(call)
         if found is None:
             found = self.launched(call)
         if found is None and name == "apply" and qualifiers and not foreign:
@@ -107,10 +103,10 @@ class Calls:
             found = self.library.call(call)
         if found is None:
             cls = self.types.class_of("::".join(names))
-            found = self.objects.construct(cls, node.child_by_field_name("arguments"), node) if cls else None
+            found = self.objects.construct(cls, part(node, "arguments"), node) if cls else None
         return self.unknown(call, bool(qualifiers) and not foreign) if found is None else found
 
-    def of_tree(self, call: NamedCall) -> Value | None:
+    def in_tree(self, call: NamedCall) -> Value | None:
         """A function of the tree; None where the name is none."""
         frame, items = self.frame, call.items
         count = -1 if any(item.type == "parameter_pack_expansion" for item in items) else len(items)
@@ -132,7 +128,7 @@ class Calls:
 
     def launched(self, call: NamedCall) -> Value | None:
         """What runs what it is given, as `cudaLaunchKernel(f, …)`; None where it is no such function."""
-        launch, items, values, node = self.frame.models.launches.get(call.name), call.items, call.values, call.node
+        launch, items, values, node = self.models.launches.get(call.name), call.items, call.values, call.node
         if call.name == "apply" and call.qualifiers == ("std",) and len(values) == 2:
             parts = self.state.elements(values[1])
             return self.calling.call_value(values[0], [], parts, node, parts) if parts else None
@@ -176,7 +172,7 @@ class Calls:
             yield self.frame.literal(node).strip('"')
         variable = self.frame.variable(node)
         meant = self.evaluator.meant.get(variable.root) if variable and variable.root not in behind else None
-        if variable and meant is not None:
+        if variable and meant:
             yield from self.literals(meant, (*behind, variable.root))
         for child in node.named_children:
             yield from self.literals(child, behind)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import part
 from schema_patch.inference.domain.values import BLOB, DATA, DENSE, NOTHING, PERHAPS, Value, at, union
 from schema_patch.schemas import aten
 
 from .calling import Calling
-from .frame import FunctionFrame
+from .frame import FunctionReader
 from .lambdas import Lambdas
 from .memory import TensorMemory
 from .objects import Objects
@@ -51,19 +52,14 @@ class NamedCall:
         return self.qualifiers in ATEN or self.qualifiers[-2:] == ("nn", "functional")
 
 
-class LibraryCalls:
+@dataclass(eq=False)
+class LibraryCalls(FunctionReader):
     """Knows what functions outside the tree do, by their names."""
 
-    def __init__(
-        self, frame: FunctionFrame, memory: TensorMemory, lambdas: Lambdas, calling: Calling, objects: Objects
-    ) -> None:
-        self.frame = frame
-        self.state = frame.state
-        self.models = frame.models
-        self.memory = memory
-        self.lambdas = lambdas
-        self.calling = calling
-        self.objects = objects
+    memory: TensorMemory
+    lambdas: Lambdas
+    calling: Calling
+    objects: Objects
 
     def call(self, call: NamedCall) -> Value | None:
         """What the call gives; None where nothing is known of it."""
@@ -135,7 +131,7 @@ class LibraryCalls:
             values = [part for value in values for part in self.state.elements(value) or [value]]
         if name in CONTAINERS:
             return self.objects.listed(values)
-        texts = self.frame.template_arguments(call.node.child_by_field_name("function")) if name == "get" else []
+        texts = self.frame.template_arguments(part(call.node, "function")) if name == "get" else []
         if values and texts and texts[0].isdigit():
             return self.state.element(values[0], int(texts[0]))
         if name in self.models.aliases and not (call.functional and name in ("max", "min")):

@@ -19,15 +19,11 @@ from schema_patch.inference.domain.values import (
     union,
 )
 
-from .frame import FunctionFrame
+from .frame import FunctionReader
 
 
-class TensorMemory:
+class TensorMemory(FunctionReader):
     """Effects on what values stand for; a node is where they are caused."""
-
-    def __init__(self, frame: FunctionFrame) -> None:
-        self.frame = frame
-        self.state = frame.state
 
     def tensors(self, value: Value) -> Value:
         """The tensors among these places."""

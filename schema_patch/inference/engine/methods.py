@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import children, part
 from schema_patch.inference.domain.summary import TAKEN, UNKNOWN, WRITE, Summary
 from schema_patch.inference.domain.values import (
     ACCESSOR,
@@ -30,7 +31,7 @@ from schema_patch.inference.domain.values import (
     at,
     constant,
     either,
-    field,
+    field_of,
     in_data,
     is_data,
     select,
@@ -42,7 +43,7 @@ from schema_patch.schemas import aten
 
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import MOST_OVERLOADS, TENSOR_LIKE, FunctionFrame, arguments
+from .frame import MOST_OVERLOADS, TENSOR_LIKE, FunctionReader
 from .lambdas import Lambdas
 from .memory import TensorMemory
 from .types import Types
@@ -71,30 +72,19 @@ class Method:
     local: Value  # the local containers among the objects: each is its own data, as a variable of a tensor is not
 
 
-class Methods:
+@dataclass(eq=False)
+class Methods(FunctionReader):
     """Evaluates calls of methods."""
 
-    def __init__(
-        self,
-        frame: FunctionFrame,
-        memory: TensorMemory,
-        evaluator: Evaluator,
-        types: Types,
-        lambdas: Lambdas,
-        calling: Calling,
-    ) -> None:
-        self.frame = frame
-        self.state = frame.state
-        self.models = frame.models
-        self.memory = memory
-        self.evaluator = evaluator
-        self.types = types
-        self.lambdas = lambdas
-        self.calling = calling
+    memory: TensorMemory
+    evaluator: Evaluator
+    types: Types
+    lambdas: Lambdas
+    calling: Calling
 
     def call(self, node: Node, function: Node, items: list[Node]) -> Value:
         """`base.method(items)`"""
-        base, names = function.child_by_field_name("argument"), self.frame.names(function.child_by_field_name("field"))
+        base, names = part(function, "argument"), self.frame.names(part(function, "field"))
         if base is None or not names:
             return NOTHING
         name, value = names[-1], self.evaluator.object(function)
@@ -102,7 +92,7 @@ class Methods:
         if not name:  # `(x.*(&T::f))()`
             self.calling.escape_all(items, (*values, value), node, "called through a pointer to a member")
             return NOTHING
-        found = self.of_tree(base, name, value, len(items))
+        found = self.in_tree(base, name, value, len(items))
         if found:
             return self.calling.apply(found, items, values, select(value, ADDRESS), node)
         const = "const" in self.frame.text(function)[-60:].split("data_ptr")[-1]
@@ -127,7 +117,7 @@ class Methods:
             return self.calling.call_value(kernels, call.items[skipped:], call.values[skipped:], call.node)
         return None
 
-    def of_tree(self, base: Node, name: str, value: Value, count: int) -> list[Function]:
+    def in_tree(self, base: Node, name: str, value: Value, count: int) -> list[Function]:
         """The methods of the tree that this is a call of, by the class of the object."""
         if base.type == "this" and self.types.class_of(name):  # `Base(…)` among the initialisers
             found = self.types.constructors(self.types.class_of(name), count)
@@ -217,7 +207,7 @@ class Methods:
             return value
         if name == "index" and len(call.items) == 1 and value:
             state.read_data(value)
-            return value if all(map(self.basic, arguments(call.items[0]))) else state.select(value, PERHAPS)
+            return value if all(map(self.basic, children(call.items[0]))) else state.select(value, PERHAPS)
         if name == "value_or":
             return value.union(*call.values)
         if name in models.names.makes and not self.types.class_of_expression(call.base):
@@ -234,12 +224,12 @@ class Methods:
     def other(self, call: Method) -> Value:
         """A method that neither a known class nor the models have."""
         name, value, values, node = call.name, call.value, call.values, call.node
-        called = self.state.select(value, field(name))
+        called = self.state.select(value, field_of(name))
         called = self.calling.among(called) | frozenset(o for o in called if isinstance(o[0], Callee | Closure))
         if called:  # a field that holds a function
             return self.calling.call_value(called, call.items, values, node)
         known = name in self.models.names.reads or name in self.models.names.loads
-        if name in ("call", "redispatch") or not self.of_tensor(call):
+        if name in ("call", "redispatch") or not self.on_tensor(call):
             found = [] if known else [f for f in self.frame.index.functions.get(name, ()) if f.in_class]
             for origin in value if found else ():
                 if isinstance(origin[0], Parameter) and not in_data(origin[1]):
@@ -266,7 +256,7 @@ class Methods:
         self.calling.run_functors(values, node)
         return self.lambdas.results_of(union(values))
 
-    def of_tensor(self, call: Method) -> bool:
+    def on_tensor(self, call: Method) -> bool:
         """Whether the object is a tensor, by what is declared."""
         tensor = bool(self.memory.tensors(call.value))
         variable = self.frame.variable(call.base)

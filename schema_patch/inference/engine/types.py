@@ -10,12 +10,13 @@ from functools import lru_cache
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import first, part
 from schema_patch.inference.domain.values import Value
 from schema_patch.inference.index.brackets import split
 from schema_patch.inference.index.index import nearest
 from schema_patch.inference.index.scan import Function
 
-from .frame import NAME, FunctionFrame
+from .frame import NAME, FunctionReader
 
 CASTS = frozenset({"reinterpret_cast", "static_cast", "const_cast", "dynamic_cast", "static_pointer_cast"})
 QUALIFIER = re.compile(r"(\w+)\s*::")
@@ -31,12 +32,12 @@ def bare(text: str) -> str:
     return names[-1] if names else ""
 
 
-class Types:
+class Types(FunctionReader):
     """Finds the classes of types and expressions."""
 
-    def __init__(self, frame: FunctionFrame) -> None:
-        self.frame = frame
-        self.index = frame.index
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.index = self.frame.index
 
     def class_of(self, text: str) -> str:
         """The class of the tree that a type names, through aliases; empty where it is none."""
@@ -82,27 +83,22 @@ class Types:
             scope = self.frame.function.scope
             return self.field_class(scope[-1], self.frame.text(node)) if self.frame.function.in_class and scope else ""
         if node.type in ("parenthesized_expression", "pointer_expression", "subscript_expression"):
-            inner = node.child_by_field_name("argument") or next(iter(node.named_children), None)
-            return self.class_of_expression(inner, depth + 1)
+            return self.class_of_expression(part(node, "argument") or first(node), depth + 1)
         if node.type == "cast_expression":
-            kind = node.child_by_field_name("type")
-            return self.class_of(self.frame.text(kind)) if kind is not None else ""
+            return self.class_of(self.frame.text(part(node, "type")))
         if node.type == "field_expression":
-            field = node.child_by_field_name("field")
-            cls = self.class_of_expression(node.child_by_field_name("argument"), depth + 1)
-            return self.field_class(cls, self.frame.text(field)) if cls and field is not None else ""
+            cls = self.class_of_expression(part(node, "argument"), depth + 1)
+            return self.field_class(cls, self.frame.text(part(node, "field"))) if cls else ""
         return self.class_of_call(node, depth) if node.type == "call_expression" else ""
 
     def class_of_call(self, node: Node, depth: int) -> str:
         """The class that a call is declared to give back."""
-        function, inner = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+        function, inner = part(node, "function"), part(node, "arguments")
         if function is None or inner is None:
             return ""
         count = inner.named_child_count
-        if function.type == "field_expression":
-            cls = self.class_of_expression(function.child_by_field_name("argument"), depth + 1)
-            field = function.child_by_field_name("field")
-            names = self.frame.names(field)
+        if field := part(function, "field"):
+            cls, names = self.class_of_expression(part(function, "argument"), depth + 1), self.frame.names(field)
             return self.returned_class(self.frame.methods(cls, names[-1], count)) if cls and names else ""
         if function.type not in ("identifier", "qualified_identifier", "template_function"):
             return ""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from schema_patch.model import Location, ToolError, Verdict
 from schema_patch.python import registrations, tree
-from schema_patch.python.flow import Natives
+from schema_patch.python.values import Natives
 from schema_patch.schemas.inferred import Inferred
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection, namespace_of

@@ -71,7 +71,7 @@ class Audit:
 def audit(paths: Sequence[str], step: AuditSteps, *, cached: bool = True, known: table.Table | None = None) -> Audit:
     """Infers and judges every operator that these trees register. `known`: what else is known of them."""
     result = Audit()
-    found = list(_files(paths, result.errors))
+    found = list(filter(os.path.isfile, files.paths(paths, result.errors)))
     step.expect(len(found))
     store = Store("\n".join(map(os.path.abspath, paths)), cached)
     python = pytree.gather(paths, step)
@@ -138,20 +138,6 @@ def completed(operator: ImplementedOperator, inferred: Inferred, known: table.Ta
     words = effect.results if len(effect.results) == len(inferred.returns) else effect.results * len(inferred.returns)
     returns = tuple(word if was == "unknown" else was for was, word in zip(inferred.returns, words, strict=True))
     return replace(inferred, answers=tuple(map(answer, inferred.answers)), returns=returns)
-
-
-def _files(paths: Iterable[str], errors: list[ToolError]) -> Iterable[str]:
-    """The C++ files of the trees; one that leads out of them is an error and the next is taken."""
-    seen: set[str] = set()
-    for root in paths:
-        try:
-            for path in files.find(root):
-                real = os.path.realpath(path)
-                if real not in seen and os.path.isfile(real):
-                    seen.add(real)
-                    yield path
-        except ToolError as error:  # the next tree is read all the same
-            errors.append(error)
 
 
 def judge(operator: ImplementedOperator, inferred: Inferred) -> AuditedOperator:

@@ -13,11 +13,10 @@ from schema_patch.inference.operators import Defined, ImplementedOperator
 from schema_patch.model import Checked, Edit, Finding, Location, Severity, Verdict
 from schema_patch.python import edits as pyedits
 from schema_patch.python import flow
-from schema_patch.python.flow import Natives
 from schema_patch.python.modules import Modules
 from schema_patch.python.registrations import FakeSignature, PyOperator
 from schema_patch.python.tree import Python
-from schema_patch.python.values import arguments
+from schema_patch.python.values import Natives, arguments
 from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate
 from schema_patch.schemas.grammar import Schema

@@ -7,26 +7,23 @@ What it cannot follow is a Stray, never guessed.
 from __future__ import annotations
 
 import ast
-import codecs
-import io
 import re
-import tokenize
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
 
-from schema_patch.model import Location, Span, ToolError
+from schema_patch.model import Location, ToolError
 from schema_patch.schemas.gone import VoidedOperator
 
+from .literals import PythonText
 from .names import ANY, Names, is_own
 
 LOOKS = frozenset({"hasattr", "getattr", "callable", "isinstance", "id", "print", "str", "repr", "type"})
 HOLDERS = (ast.Call, ast.keyword, ast.Return, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.arguments,
            ast.Lambda, ast.Yield, ast.Assign, ast.AnnAssign)  # fmt: skip
 HANDLE = re.compile(rb"torch\.ops|\w\.ops\.|\w\.ops\s*[,)]|import[^\n]*\bops\b")
-NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 
 class Use(Enum):
@@ -58,40 +55,20 @@ class Stray:
     message: str
 
 
-class CallingModule:
+class CallingModule(PythonText):
     """One Python file that calls, or has fakes of, operators whose return is gone."""
 
-    def __init__(self, data: bytes, path: str, names: Names, encoding: str) -> None:
-        self.data = data
-        self.path = path
+    def __init__(self, data: bytes, path: str, names: Names) -> None:
+        super().__init__(data, path)
         self.names = names
-        self.encoding = encoding
-        self.lines = [0] + [match.end() for match in NEWLINE.finditer(data)]
         self.calls: list[PythonCall] = []
         self.strays: list[Stray] = []
-
-    def offset(self, line: int, column: int) -> int:
-        """The byte of a position as `ast` gives it: a line from 1, a column in UTF-8 bytes whatever the encoding."""
-        start = self.lines[line - 1]
-        if line == 1 and self.data.startswith(codecs.BOM_UTF8):
-            start += len(codecs.BOM_UTF8)
-        if self.encoding == "utf-8":
-            return start + column
-        end = self.lines[line] if line < len(self.lines) else len(self.data)
-        before = self.data[start:end].decode(self.encoding).encode()[:column]
-        return start + len(before.decode().encode(self.encoding))
-
-    def span(self, node: ast.expr | ast.stmt) -> Span:
-        last, column = node.end_lineno or node.lineno, node.end_col_offset
-        assert column is not None  # ast.parse gives every statement and expression its end
-        return Span(self.offset(node.lineno, node.col_offset), self.offset(last, column))
 
     def location(self, node: ast.AST) -> Location:
         """Where a node stands; for an argument list or the like, where its parent does."""
         while not isinstance(node, (ast.expr, ast.stmt)):
             node = self.names.parent[node]
-        start = self.span(node).start
-        return Location(self.path, node.lineno, start - self.lines[node.lineno - 1] + 1)
+        return self.where(node)
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
@@ -144,9 +121,7 @@ def read(
 ) -> CallingModule:
     """What a Python file does with these operators. Raises ToolError where it cannot be parsed."""
     names = Names(parse(data, path), partial(outside, path))
-    module = CallingModule(
-        data, path, names, tokenize.detect_encoding(io.BytesIO(data).readline)[0].removesuffix("-sig")
-    )
+    module = CallingModule(data, path, names)
     for node in names.nodes:
         if isinstance(node, ast.Call):
             _call(module, node, gone)

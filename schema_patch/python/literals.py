@@ -1,10 +1,14 @@
-"""Python string literals as bytes: what they say, and which byte of the file says it. Knows no grammar but this one."""
+"""Python source as bytes: where a node of its tree stands, what a string literal says, and which byte says it."""
 
 from __future__ import annotations
 
+import ast
+import codecs
+import io
 import re
+import tokenize
 
-from schema_patch.model import Span
+from schema_patch.model import Location, Span
 from schema_patch.text.mapped import SIMPLE, MappedText, Unreadable
 
 PIECE = re.compile(
@@ -12,6 +16,36 @@ PIECE = re.compile(
 )
 BETWEEN = re.compile(rb"(?:\s|\\\r?\n|#[^\n]*|[()+])*")
 UNIT = re.compile(rb"\\\r?\n|\\.|\r\n|.", re.DOTALL)
+NEWLINE = re.compile(rb"\r\n|\r|\n")
+
+
+class PythonText:
+    """The bytes of a Python file."""
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self.data = data
+        self.path = path
+        self.encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0].removesuffix("-sig")
+        self.lines = [0] + [match.end() for match in NEWLINE.finditer(data)]
+
+    def offset(self, line: int, column: int) -> int:
+        """The byte of a position as `ast` gives it: a line from 1, a column in UTF-8 bytes whatever the encoding."""
+        start = self.lines[line - 1]
+        if line == 1 and self.data.startswith(codecs.BOM_UTF8):
+            start += len(codecs.BOM_UTF8)
+        if self.encoding == "utf-8":
+            return start + column
+        end = self.lines[line] if line < len(self.lines) else len(self.data)
+        before = self.data[start:end].decode(self.encoding).encode()[:column]
+        return start + len(before.decode().encode(self.encoding))
+
+    def span(self, node: ast.expr | ast.stmt | ast.keyword) -> Span:
+        last, column = node.end_lineno or node.lineno, node.end_col_offset
+        assert column is not None  # ast.parse gives every statement and expression its end
+        return Span(self.offset(node.lineno, node.col_offset), self.offset(last, column))
+
+    def where(self, node: ast.expr | ast.stmt) -> Location:
+        return Location(self.path, node.lineno, self.span(node).start - self.lines[node.lineno - 1] + 1)
 
 
 def read(source: bytes, where: Span, text: str) -> MappedText:

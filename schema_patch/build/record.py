@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from schema_patch.model import ToolError
+from schema_patch.report.text import libraries
 
 from .driver.link import Linked
 from .rebuild import Job, Rebuilt
@@ -82,10 +83,8 @@ def _linked(one: Linked) -> dict[str, object]:
 
 
 def _libraries(result: Rebuilt) -> list[object]:
-    found = result.report.facts.get("libraries")
     wheel = str(result.wheel)
-    rows = found if isinstance(found, list) else []
-    return [{**row, "path": row["path"].replace(wheel, os.path.basename(wheel))} for row in rows]
+    return [{**row, "path": row["path"].replace(wheel, os.path.basename(wheel))} for row in libraries(result.report)]
 
 
 def _file(path: Path) -> dict[str, object]:

@@ -130,6 +130,14 @@ def read(
     return module
 
 
+def argument(call: ast.Call, position: int, keyword: str | None) -> ast.expr | None:
+    """The argument that a call gives by position or by keyword; None where that cannot be told."""
+    given = call.args[: position + 1]
+    if len(given) > position and not any(isinstance(item, ast.Starred) for item in given):
+        return given[position]
+    return next((item.value for item in call.keywords if item.arg == keyword), None) if keyword else None
+
+
 def _call(module: CallingModule, node: ast.Call, gone: Collection[VoidedOperator]) -> None:
     found = [named(path, gone) for path in sorted(module.names.paths(node.func))]
     first = next(filter(None, found), None)

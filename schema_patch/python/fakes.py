@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from schema_patch.schemas.gone import VoidedOperator
 
-from .calls import CallingModule, Stray, named
+from .calls import CallingModule, Stray, argument, named
 from .names import ANY, FUNCTIONS, Function, Names
 
 REGISTER = frozenset({"register_fake", "impl_abstract"})
@@ -89,7 +89,8 @@ def _registrations(names: Names) -> Iterator[_Registration]:
     for call in calls if helpers else ():
         for helper in names.functions(call.func):
             if helper in helpers:
-                first, second = (_argument(call, _position(helper, name), name) for name in helpers[helper])
+                parameters = [one.arg for one in helper.args.args]
+                first, second = (argument(call, parameters.index(name), name) for name in helpers[helper])
                 yield _Registration(first, second, call)
 
 
@@ -98,17 +99,17 @@ def _read(names: Names, call: ast.Call) -> tuple[ast.expr | None, ast.expr | Non
     paths = names.paths(call.func)
     last = {path.rpartition(".")[2] for path in paths}
     if last & REGISTER:
-        return None, _argument(call, 0, "op"), _argument(call, 1, "func")
+        return None, argument(call, 0, "op"), argument(call, 1, "func")
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if "_register_fake" in last:
-        return owner, _argument(call, 0, "op_name"), _argument(call, 1, "fn")
+        return owner, argument(call, 0, "op_name"), argument(call, 1, "fn")
     if "impl" not in last:
         return None
-    first, second, third = (_argument(call, n, word) for n, word in enumerate(("qualname", "types", "dispatch_key")))
+    first, second, third = (argument(call, n, word) for n, word in enumerate(("qualname", "types", "dispatch_key")))
     if "torch.library.impl" not in paths:
         return (owner, first, second) if third and names.texts(third) == {META} else None
     if second and names.texts(second) == {META}:
-        return None, first, _argument(call, 2, "func")
+        return None, first, argument(call, 2, "func")
     return (first, second, None) if third and names.texts(third) == {META} else None
 
 
@@ -154,20 +155,8 @@ def _used_elsewhere(names: Names, function: Function, handed: set[ast.AST]) -> b
     )
 
 
-def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
-    """The argument that a call gives by position or by keyword."""
-    given = call.args[: position + 1]
-    if len(given) > position and not any(isinstance(item, ast.Starred) for item in given):
-        return given[position]
-    return next((item.value for item in call.keywords if item.arg == keyword), None)
-
-
 def _own_parameters(function: Function, *nodes: ast.expr | None) -> tuple[str, ...] | None:
     """The names of these nodes, if each is a parameter of the function."""
     names = {argument.arg for argument in function.args.args}
     found = tuple(node.id for node in nodes if isinstance(node, ast.Name) and node.id in names)
     return found if len(found) == len(nodes) else None
-
-
-def _position(function: Function, name: str) -> int:
-    return [argument.arg for argument in function.args.args].index(name)

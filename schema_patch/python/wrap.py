@@ -83,7 +83,7 @@ def _of_call(module: CallingModule, call: PythonCall) -> Finding:
     if call.use is Use.HANDED_ON:
         return Finding("SP007", where, op, "a lambda returns its result, which is gone: not followed", Severity.NOTE)
     said = f"the result {call.use.value}, and the operator returns nothing: use {buffer or 'its buffers'} instead"
-    argument = _argument(call)
+    argument = calls.argument(call.node, call.gone.arguments.index(buffer), buffer) if buffer else None
     why = ""
     if call.use is Use.TAKEN or buffer is None:
         why = "rewrite it by hand"
@@ -95,17 +95,6 @@ def _of_call(module: CallingModule, call: PythonCall) -> Finding:
     if not why and not made:
         why = "rewrite it by hand"
     return Finding("SP005", where, op, f"{said}; {why}" if why else said, edits=tuple(made))
-
-
-def _argument(call: PythonCall) -> ast.expr | None:
-    """What a call gives as the buffer, by position or keyword."""
-    position = call.gone.arguments.index(call.gone.buffer or "") if call.gone.buffer else len(call.gone.arguments)
-    given = call.node.args[: position + 1]
-    if any(isinstance(item, ast.Starred) for item in given):
-        return None
-    if len(given) > position:
-        return given[position]
-    return next((item.value for item in call.node.keywords if item.arg == call.gone.buffer), None)
 
 
 def _followed(module: CallingModule, call: PythonCall, argument: ast.expr | None) -> list[Edit]:

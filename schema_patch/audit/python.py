@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from schema_patch.inference.operators import Defined, ImplementedOperator
 from schema_patch.model import Checked, Edit, Finding, Location, Severity, Verdict
@@ -20,10 +20,18 @@ from schema_patch.python.values import Natives, arguments
 from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate
 from schema_patch.schemas.grammar import Schema
-from schema_patch.schemas.inferred import Answer, Inferred, Kind
+from schema_patch.schemas.inferred import Answer, Inferred, Kind, Native
 from schema_patch.text.mapped import Unreadable
 
-Writes = Mapping[str, tuple[int, ...]]
+
+@dataclass(frozen=True)
+class CppFacts:
+    """What C++ does that Python has to do with: the arguments that operators write, by position; operators whose schema
+    stands in Python, by where; functions that Python calls by other ways."""
+
+    writes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    bound: Mapping[Location, Inferred] = field(default_factory=dict)
+    natives: Natives = field(default_factory=dict[str, Native | None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +63,8 @@ def untold(python: Python) -> list[Finding]:
     return [Finding("SP002", place, "", message, Severity.WARNING) for place in places]
 
 
-def judge(
-    python: Python, known: Writes, bound: Mapping[Location, Inferred] | None = None, natives: Natives | None = None
-) -> list[PyRow]:
-    """The verdict on every operator that Python registers. `bound`: what the C++ does that some of them are; `natives`:
-    what C++ functions do that are called otherwise."""
+def judge(python: Python, known: CppFacts) -> list[PyRow]:
+    """The verdict on every operator that Python registers."""
     found: list[PyRow] = []
     modules = Modules(python.paths)
     implemented = {op: (source, name) for source in python.sources for op, name in source.implemented.items()}
@@ -70,9 +75,9 @@ def judge(
             if not name and operator.name in implemented:
                 home, name = implemented[operator.name]
             function = source.decorated.get(operator.location) or home.functions.get(name)
-            cpp = (bound or {}).get(operator.location)
+            cpp = known.bound.get(operator.location)
             if function is not None:
-                read = flow.read(function, home.path, home.functions, known, modules, natives)
+                read = flow.read(function, home.path, home.functions, known.writes, modules, known.natives)
                 answers, returns = _as_declared(operator, *read)
             elif cpp is not None:
                 answers, returns = {answer.name: answer for answer in cpp.answers}, cpp.returns

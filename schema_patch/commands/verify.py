@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from schema_patch.commands import console
-from schema_patch.commands.console import TABLES, Reporting, Steps, reported, split
+from schema_patch.commands.console import TABLES, Reporting, reported, split
 from schema_patch.commands.version import VERSION
 from schema_patch.model import Report, ToolError
 
@@ -16,6 +16,7 @@ from .help import SETTINGS, Command, examples
 
 if TYPE_CHECKING:
     from schema_patch.schemas.table import Table
+    from schema_patch.text.files import Steps
     from schema_patch.verify.gather import Gathered
 
 

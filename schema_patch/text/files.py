@@ -30,6 +30,14 @@ Prove = Callable[[str], None]
 Progress = Callable[[str], None]  # hears of each file before it is read
 
 
+class Steps:
+    """Hears of each file before it is read, and how many there are; shows nothing itself."""
+
+    def __call__(self, path: str) -> None: ...
+
+    def expect(self, count: int) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file as it was read. `path` is how the user names it; `real` is the file behind symbolic links."""

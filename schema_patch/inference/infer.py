@@ -44,6 +44,12 @@ from .operators import NOT_REAL, ImplementedOperator
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 RAISES = re.compile(r"\s*(?:throw\b|AT_ERROR\s*\(|\w*_CHECK\w*\s*\(\s*(?:false|0)\s*[,)])")
 UNSEEN = "its data is not seen to be used"
+WHY = {  # it is not known whether an argument is written, by what a write or a pointer to it means
+    "perhaps": "written where `to` or its like makes no copy",
+    "elsewhere": "a store through a pointer that was read from it",
+    "inside": "a store behind a field of it, perhaps to its data",
+    TAKEN: "a pointer to write through is taken",
+}
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 
 
@@ -256,16 +262,9 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
             meaning = classify(path, plain) if kind == WRITE else kind
             if meaning in ("written", "dense") and (meaning not in best or shorter(chain, best[meaning])):
                 best[meaning] = chain
-            elif meaning == "perhaps":
-                unknown = unknown or f"written where `to` or its like makes no copy: {_place(chain)}"
-            elif meaning == "elsewhere":
-                unknown = unknown or f"a store through a pointer that was read from it: {_place(chain)}"
-            elif meaning == "inside":
-                unknown = unknown or f"a store behind a field of it, perhaps to its data: {_place(chain)}"
-            elif meaning == TAKEN and not used(summary, number, path):
-                unknown = unknown or f"a pointer to write through is taken: {_place(chain)}"
-            elif meaning == UNKNOWN:
-                unknown = unknown or f"{summary.reasons.get(effect, 'passed on')}: {_place(chain)}"
+            elif meaning != TAKEN or not used(summary, number, path):
+                why = summary.reasons.get(effect, "passed on") if meaning == UNKNOWN else WHY.get(meaning)
+                unknown = unknown or (f"{why}: {_place(chain)}" if why else "")
         if any(origin[0] is parameter(number) and what == "operator()" for origin, what, _, _ in summary.calls):
             unknown = unknown or "it is called, in a way that is not understood"
         stored = (o for (root, path), value in summary.stores.items() if loaded(path) for o in value)

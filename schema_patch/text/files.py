@@ -233,6 +233,11 @@ def write(target: Path, data: bytes, name: str | None = None, prove: Prove | Non
                 os.unlink(temporary)
 
 
+def cache_home() -> Path:
+    """Where programs of this user keep what they can make again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"))
+
+
 @contextmanager
 def scratch(suffix: str = "") -> Iterator[str]:
     """A place for a file that is read by its name: one from `tempfile` cannot be opened twice on every system."""

@@ -6,6 +6,7 @@ Knows summaries and states; whom a call reaches is in calling.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from tree_sitter import Node
@@ -80,36 +81,32 @@ def _mixed(value: Value) -> bool:
     return any(PACK in path for _, path, _ in value) and not any(path == (PACK,) for _, path, _ in value)
 
 
+@dataclass(eq=False)
 class AppliedCall:
     """One summary put to use at one call."""
 
-    def __init__(
-        self, caller: Caller, summary: Summary, values: list[Value], spots: list[Value], this: Value, node: Node,
-        chain: Chain,
-    ) -> None:  # fmt: skip
-        self.caller = caller
-        self.state = caller.state
-        self.summary = summary
-        self.values = values
-        self.spots = spots
-        self.this = this
-        self.node = node
-        self.chain = chain
+    caller: Caller
+    summary: Summary
+    values: list[Value]
+    spots: list[Value]
+    this: Value
+    node: Node
+    chain: Chain
 
-    def base(self, root: Root, path: Path) -> Value:
-        """The caller's values for a parameter; its places where nothing is dereferenced."""
+    def __post_init__(self) -> None:
+        self.state = self.caller.state
+
+    def base(self, root: Root, path: Path, source: Sequence[Value]) -> Value:
+        """The caller's values or places for a parameter."""
         if root is THIS:
             return self.this
         if not isinstance(root, Parameter):
             return NOTHING
-        source = self.values if DEREF in path or in_data(path) or not path else self.spots
-        if path[:1] == (PACK,):
-            return union(source[root.number :])
-        return source[root.number] if root.number < len(source) else NOTHING
+        return union(source[root.number :][: None if path[:1] == (PACK,) else 1])
 
     def follow(self, root: Root, path: Path) -> Value:
-        """The caller's places for a path of the callee."""
-        value = self.base(root, path) if path else self.spot(root)
+        """The caller's places for a path of the callee; its values where something is dereferenced."""
+        value = self.base(root, path, self.values if DEREF in path or in_data(path) else self.spots)
         if root is THIS and path[:1] != (ADDRESS,):  # the value of `this` is an address, a path starts at the object
             value = self.state.select(value, DEREF)
         elif root is THIS:
@@ -118,11 +115,6 @@ class AppliedCall:
         for selector in path[:-1]:
             value = self.state.select(value, selector)
         return select(value, path[-1]) if path else value
-
-    def spot(self, root: Root) -> Value:
-        if root is THIS:
-            return self.this
-        return self.spots[root.number] if isinstance(root, Parameter) and root.number < len(self.spots) else NOTHING
 
     def spread(self, values: Sequence[Value]) -> list[Value]:
         """Arguments with a parameter pack among them as the arguments that stand for it here."""
@@ -142,7 +134,7 @@ class AppliedCall:
             if isinstance(root, Callee | Closure):
                 result.add((root, path, const))
                 continue
-            found = self.state.load(self.follow(root, path) if path else self.base(root, path))
+            found = self.state.load(self.follow(root, path) if path else self.base(root, path, self.values))
             result |= constant(found) if const else found
         return frozenset(result)
 

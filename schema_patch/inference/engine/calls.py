@@ -34,7 +34,6 @@ from .methods import Methods
 from .objects import Objects
 from .types import CASTS, Types
 
-FOREIGN = frozenset("std at torch c10 sycl cuda cub thrust cute cutlass oneapi esimd".split())
 EXCHANGES = {"swap": 2, "exchange": 1}  # of the C++ library: how many of the arguments are assigned to
 
 
@@ -83,31 +82,35 @@ class Calls(FunctionReader):
         if qualifiers and frame.types.get(qualifiers[-1]):
             qualifiers = tuple(frame.types[qualifiers[-1]].split("::"))
         call = NamedCall(name, qualifiers, function, items, values, node)
-        maker = self.models.accessors.get(name)
-        if maker is not None and maker < len(values):
-            return self.state.select(values[maker], ACCESSOR)
-        script = self.script(call) if len(items) > 1 and items[-1].type == "string_literal" else NOTHING
-        if script:
-            return script
-        foreign = bool(qualifiers) and qualifiers[0] in FOREIGN
-        found = None if foreign else self.in_tree(call)
-        if found is None:
-            found = self.launched(call)
-        if found is None and name == "apply" and qualifiers and not foreign:
-            found = self.autograd(call)
-        if found is None and name in EXCHANGES and len(items) == 2:
-            for item in items[: EXCHANGES[name]]:
-                self.evaluator.assign(item, values[0] | values[1], node)
-            return NOTHING
-        if found is None:
-            found = self.library.call(call)
-        if found is None:
-            cls = self.types.class_of("::".join(names))
-            found = self.objects.construct(cls, part(node, "arguments"), node) if cls else None
-        return self.unknown(call, bool(qualifiers) and not foreign) if found is None else found
+        for rule in (
+            self.accessor, self.script, self.in_tree, self.launched, self.autograd, self.exchanged, self.library.call,
+            self.constructed,
+        ):  # fmt: skip
+            found = rule(call)
+            if found is not None:
+                return found
+        return self.unknown(call)
+
+    def accessor(self, call: NamedCall) -> Value | None:
+        maker = self.models.accessors.get(call.name, len(call.values))
+        return self.state.select(call.values[maker], ACCESSOR) if maker < len(call.values) else None
+
+    def exchanged(self, call: NamedCall) -> Value | None:
+        """`std::swap(a, b)`"""
+        if call.name not in EXCHANGES or len(call.items) != 2:
+            return None
+        for item in call.items[: EXCHANGES[call.name]]:
+            self.evaluator.assign(item, union(call.values), call.node)
+        return NOTHING
+
+    def constructed(self, call: NamedCall) -> Value | None:
+        cls = self.types.class_of("::".join(self.frame.names(call.function)))
+        return self.objects.construct(cls, part(call.node, "arguments"), call.node) if cls else None
 
     def in_tree(self, call: NamedCall) -> Value | None:
         """A function of the tree; None where the name is none."""
+        if call.foreign:
+            return None
         frame, items = self.frame, call.items
         count = -1 if any(item.type == "parameter_pack_expansion" for item in items) else len(items)
         found = frame.index.resolve(call.name, call.qualifiers, count, frame.function)
@@ -152,19 +155,23 @@ class Calls(FunctionReader):
 
     def autograd(self, call: NamedCall) -> Value | None:
         """`F::apply(…)` of a torch::autograd::Function: its forward, behind a context."""
+        if call.name != "apply" or call.foreign or not call.qualifiers:
+            return None
         forward = self.frame.methods(call.qualifiers[-1], "forward", len(call.items) + 1)
         if not forward:
             return None
         items, values = [call.function, *call.items], [NOTHING, *call.values]
         return self.calling.apply(forward, items, values, NOTHING, call.node)
 
-    def script(self, call: NamedCall) -> Value:
+    def script(self, call: NamedCall) -> Value | None:
         """The kernel of a Python file that a call names: the file in its first arguments, the kernel in the last."""
+        if len(call.items) < 2 or call.items[-1].type != "string_literal":
+            return None
         *before, last = call.items
         name = self.frame.literal(last).strip('"')
         file = [text for item in before for text in self.literals(item)] if name.isidentifier() else []
         parts = tuple(part for text in file for part in text.split("/") if part)
-        return at(Script(parts, name)) if parts and parts[-1].endswith(".py") else NOTHING
+        return at(Script(parts, name)) if parts and parts[-1].endswith(".py") else None
 
     def literals(self, node: Node, behind: tuple[Local, ...] = ()) -> Iterator[str]:
         """The strings that stand in an expression, in order, and in what its names were declared to be."""
@@ -177,14 +184,14 @@ class Calls(FunctionReader):
         for child in node.named_children:
             yield from self.literals(child, behind)
 
-    def unknown(self, call: NamedCall, library: bool) -> Value:
+    def unknown(self, call: NamedCall) -> Value:
         """A function of which nothing is known: it may do anything with what it is given."""
         name, values, node, calling = call.name, call.values, call.node, self.calling
         if name in self.frame.body.template_names:
             calling.escape_all(call.items, values, node, f"passed to {name}, a template's parameter")
             return NOTHING
         if name[:1].isupper() and not name.isupper() and "_" not in name:  # a class of which nothing is known,
-            if library:  # or a function of a library, which may do anything
+            if call.qualifiers and not call.foreign:  # or a function of a library, which may do anything
                 calling.escape_all(call.items, values, node, f"passed to {name}, {self.frame.index.where(name)}")
             calling.run_functors(values, node)
             return union(values)

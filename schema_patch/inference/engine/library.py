@@ -22,6 +22,7 @@ from .objects import Objects
 ATEN = frozenset(
     {("at",), ("torch",), ("at", "native"), ("torch", "stable"), ("torch", "special"), ("torch", "linalg")}
 )
+FOREIGN = frozenset((name,) for name in "std at torch c10 sycl cuda cub thrust cute cutlass oneapi esimd".split())
 # Of the C++ library and Thrust: they may be given first how to run.
 ALGORITHMS = frozenset("fill fill_n copy copy_n copy_if transform uninitialized_copy iota partial_sum sort".split())
 POLICY = re.compile(r"\b(?:thrust::(?:cuda|hip|device|host|seq)\b(?!_)|execution::|par\b|\w*policy)", re.IGNORECASE)
@@ -43,6 +44,11 @@ class NamedCall:
     items: list[Node]
     values: list[Value]
     node: Node
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its namespace is a library's, and so none of the tree's."""
+        return self.qualifiers[:1] in FOREIGN
 
     @property
     def functional(self) -> bool:

@@ -7,15 +7,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TypeVar
 
 from schema_patch.schemas.inferred import Answer
 
 from .asked import EVERY_RUN, Asked, Definitions, remembered
 from .brackets import arity, split
 from .mask import Macro
-from .scan import Class, FileIndex, Function
+from .scan import FileIndex, Function
 from .texts import SourceTexts, without_words
 
+V = TypeVar("V")
 WORD = re.compile(r"[A-Za-z_]\w*")
 FLAG_REFERENCE = re.compile(r"(?<!const )\b(?:bool|auto|[A-Z]\w?)\s*&")  # of a template's type too
 NUMBER = re.compile(r"[\s\d.()uUlLfxXa-fA-F+*/<-]*")
@@ -36,53 +38,31 @@ class Index:
 
     def __init__(self, files: Iterable[FileIndex], scripts: Scripts = lambda *_: None) -> None:
         self.scripts = scripts
-        functions: dict[str, list[Function]] = defaultdict(list)
-        classes: dict[str, list[Class]] = defaultdict(list)
-        prototypes: dict[str, list[str]] = defaultdict(list)
-        aliases: dict[str, str] = {}
-        self.own_aliases: dict[tuple[str, str], str] = {}  # by file and name
-        stubs: dict[str, list[str]] = defaultdict(list)
-        bindings: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        mentioned: dict[str, list[str]] = defaultdict(list)
-        macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
-        self.by_path: dict[str, tuple[Function, ...]] = {}
         self.asked = Asked()
         own = list(files)
-        for file in own:
-            for macro in file.macros:
-                plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
-                macros[macro.name].append((file.path, plain))
-            for word, name in mentions(file):
-                mentioned[word].append(name)
+        macros = _by_name((macro.name, (file.path, _plain(macro))) for file in own for macro in file.macros)
         self.macros = Definitions(macros, self.asked)
-        self.mentioned = Definitions(mentioned, self.asked)  # by what they are given, macros where declarations stand
+        # By what they are given, macros where declarations stand.
+        self.mentioned = Definitions(_by_name(pair for file in own for pair in mentions(file)), self.asked)
         texts = SourceTexts(macros, self.macros_among, self.macro)
         self.text = texts.of
         with self.asked.apart():
             self.made = list(filter(None, map(texts.define, own)))  # what macros define in files
-        for file in (*own, *self.made):
-            self.by_path.setdefault(file.path, file.functions)
-            for function in file.functions:
-                functions[function.name].append(function)
-            for kind in file.classes:
-                classes[kind.name].append(kind)
-            for name, parameters in file.prototypes:
-                prototypes[name].append(parameters)
-            for name, target in file.stubs:
-                stubs[name].append(target)
-            for name, target in file.bindings:
-                bindings[name].append((file.path, target))
-            for name, target in file.aliases:
-                aliases.setdefault(name, target)
-                self.own_aliases.setdefault((file.path, name), target)
+        every = (*own, *self.made)
+        self.by_path = {file.path: file.functions for file in reversed(every)}
+        # Of several files that give a name to a type, the first counts.
+        self.own_aliases = {(f.path, name): target for f in reversed(every) for name, target in reversed(f.aliases)}
+        aliases = {name: target for file in reversed(every) for name, target in reversed(file.aliases)}
         bodies = (macro.body for found in macros.values() for _, macro in found if PASTES in macro.body)
         self.pasted = tuple(sorted({name for body in bodies for name in PASTED.findall(body) if "{" in body}))
-        self.functions = Definitions(functions, self.asked)
-        self.classes = Definitions(classes, self.asked)
-        self.prototypes = Definitions(prototypes, self.asked)
+        self.functions = Definitions(_by_name((f.name, f) for file in every for f in file.functions), self.asked)
+        self.classes = Definitions(_by_name((kind.name, kind) for file in every for kind in file.classes), self.asked)
+        self.prototypes = Definitions(_by_name(pair for file in every for pair in file.prototypes), self.asked)
         self.aliases = Definitions(aliases, self.asked)
-        self.stubs = Definitions(stubs, self.asked)  # the kernels of a dispatch stub
-        self.bindings = Definitions(bindings, self.asked)  # by the name that Python calls: where, and which function
+        # The kernels of a dispatch stub; and by the name that Python calls: where, and which function.
+        self.stubs = Definitions(_by_name(pair for file in every for pair in file.stubs), self.asked)
+        bound = ((name, (file.path, target)) for file in every for name, target in file.bindings)
+        self.bindings = Definitions(_by_name(bound), self.asked)
 
     def whole(self, path: str) -> str:
         """A file masked, where not only the function at hand is looked at."""
@@ -267,6 +247,17 @@ class Index:
                 if match:
                     names.append(match[1])
         return tuple(names)
+
+
+def _by_name(pairs: Iterable[tuple[str, V]]) -> dict[str, list[V]]:
+    found: dict[str, list[V]] = defaultdict(list)
+    for name, what in pairs:
+        found[name].append(what)
+    return found
+
+
+def _plain(macro: Macro) -> Macro:
+    return replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
 
 
 def _said(macros: list[Macro]) -> Macro:

@@ -34,7 +34,7 @@ from schema_patch.inference.domain.values import (
     ordered,
     parameter,
 )
-from schema_patch.inference.engine.applying import AppliedCall
+from schema_patch.inference.engine.applying import AppliedCall, Given
 from schema_patch.inference.engine.declarations import Declarations
 from schema_patch.inference.engine.evaluator import Evaluator
 from schema_patch.inference.engine.frame import FunctionFrame
@@ -263,14 +263,12 @@ class Caller:
     def escape(self, value: Value, node: Node, reason: str) -> None:
         self.escaped.append(value)
 
-    def call_value(
-        self, called: Value, items: list[Node], values: list[Value], node: Node, spots: list[Value] | None = None
-    ) -> Value:
-        self.called.append((called, values))
+    def call_value(self, called: Value, given: Given) -> Value:
+        self.called.append((called, given.values))
         return NOTHING
 
-    def call_method(self, objects: Value, name: str, values: list[Value], spots: list[Value], node: Node) -> None:
-        self.called.append((objects, values))
+    def call_method(self, objects: Value, name: str, given: Given) -> None:
+        self.called.append((objects, given.values))
 
 
 def test_a_summary_is_put_to_use_in_the_callers_terms(tmp_path: Path) -> None:

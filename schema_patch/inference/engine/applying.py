@@ -6,7 +6,7 @@ Knows summaries and states; whom a call reaches is in calling.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tree_sitter import Node
@@ -49,6 +49,20 @@ Types = Callable[[Function], Sequence[DeclaredParameter]]
 LONGEST = 16  # places of a chain
 
 
+@dataclass(eq=False)
+class Given:
+    """The arguments of a call, and the call."""
+
+    node: Node
+    items: list[Node]  # as written; none where that is not known
+    values: list[Value]
+    spots: list[Value] | None = field(default=None, kw_only=True)  # the places that they denote, where they are told
+
+    def behind(self, first: int) -> Given:
+        """Without the first of them."""
+        return Given(self.node, self.items[first:], self.values[first:])
+
+
 class Caller(Protocol):
     """What a summary asks of the function that it is put to use in."""
 
@@ -56,11 +70,9 @@ class Caller(Protocol):
 
     def escape(self, value: Value, node: Node, reason: str) -> None: ...
 
-    def call_value(
-        self, called: Value, items: list[Node], values: list[Value], node: Node, spots: list[Value] | None = None
-    ) -> Value: ...
+    def call_value(self, called: Value, given: Given) -> Value: ...
 
-    def call_method(self, objects: Value, name: str, values: list[Value], spots: list[Value], node: Node) -> None: ...
+    def call_method(self, objects: Value, name: str, given: Given) -> None: ...
 
 
 def fitting(functions: Sequence[Function], values: list[Value], types: Types) -> list[Function]:
@@ -168,11 +180,11 @@ class AppliedCall:
                     self.caller.escape(self.translate(value), self.node, "passed on in a parameter pack")
             elif called:
                 there = [union(self.follow(s[0], s[1]) for s in spot) for spot in self.spread(spots)]
-                given = [self.translate(value) for value in self.spread(values)]
+                given = Given(self.node, [], [self.translate(value) for value in self.spread(values)], spots=there)
                 if name == "operator()":
-                    self.caller.call_value(called, [], given, self.node, there)
+                    self.caller.call_value(called, given)
                 else:
-                    self.caller.call_method(called, name, given, there, self.node)
+                    self.caller.call_method(called, name, given)
 
     def run(self) -> Value:
         """Everything the call does; gives what it returns."""

@@ -25,6 +25,7 @@ from schema_patch.inference.domain.values import (
 from schema_patch.inference.index.scan import Function
 from schema_patch.inference.index.syntax import read_parameters
 
+from .applying import Given
 from .calling import Calling
 from .evaluator import Evaluator
 from .frame import FunctionReader
@@ -62,7 +63,7 @@ class Calls(FunctionReader):
         if function.type == "primitive_type":
             return union(values)
         called = self.evaluator.value(function)
-        result = self.calling.call_value(called, items, values, node)
+        result = self.calling.call_value(called, Given(node, items, values))
         return result or (self.lambdas.results_of(called) if function.type == "lambda_expression" else NOTHING)
 
     def named(self, node: Node, function: Node, items: list[Node]) -> Value:
@@ -77,11 +78,11 @@ class Calls(FunctionReader):
             return self.evaluator.cast(values[0], target, items[0]) if values else NOTHING
         if name == "addressof" and len(items) == 1:
             return select(self.evaluator.places(items[0]), ADDRESS)
-        if not qualifiers and (self.state.find(name) or isinstance(frame.constants.get(name), str)):
-            return self.calling.call_value(self.evaluator.named(name), items, values, node)
         if qualifiers and frame.types.get(qualifiers[-1]):
             qualifiers = tuple(frame.types[qualifiers[-1]].split("::"))
-        call = NamedCall(name, qualifiers, function, items, values, node)
+        call = NamedCall(node, items, values, name, qualifiers, function)
+        if not qualifiers and (self.state.find(name) or isinstance(frame.constants.get(name), str)):
+            return self.calling.call_value(self.evaluator.named(name), call)
         for rule in (
             self.accessor, self.script, self.in_tree, self.launched, self.autograd, self.exchanged, self.library.call,
             self.constructed,
@@ -117,35 +118,37 @@ class Calls(FunctionReader):
         if found:
             this = at(THIS, ADDRESS) if found[0].in_class and not call.qualifiers else NOTHING
             template = frame.template_arguments(call.function)
-            return self.calling.apply(found, items, call.values, this, call.node, None, template)
+            return self.calling.apply(found, call, this, template)
         kernels = [
             function
             for name in dict.fromkeys(frame.index.stubs.get(call.name, ()))
             for function in frame.index.resolve(name.rpartition("::")[2], (), count - 1, frame.function)
         ]
         if kernels:  # `stub(device, …)` calls what REGISTER_DISPATCH gave it
-            return self.calling.apply(kernels, items[1:], call.values[1:], NOTHING, call.node)
+            return self.calling.apply(kernels, call.behind(1), NOTHING)
         if frame.types.get(call.name) == "" and len(call.values) == 1:  # T(x) for a template's T
             return call.values[0]
         return None
 
     def launched(self, call: NamedCall) -> Value | None:
         """What runs what it is given, as `cudaLaunchKernel(f, …)`; None where it is no such function."""
-        launch, items, values, node = self.models.launches.get(call.name), call.items, call.values, call.node
+        launch, values = self.models.launches.get(call.name), call.values
         if call.name == "apply" and call.qualifiers == ("std",) and len(values) == 2:
-            parts = self.state.elements(values[1])
-            return self.calling.call_value(values[0], [], parts, node, parts) if parts else None
+            return self.unpacked(values[0], self.state.elements(values[1]), call)
         if not launch or len(values) <= launch.callee:
             return None
         first = min(launch.first, len(values) - 1)
         if launch.packed:
             # Addresses without a type: that a variable is const says nothing of the kernel.
             packed = [mutable(self.state.select(v, DEREF)) for v in self.state.elements(values[first])]
-            return self.calling.call_value(values[launch.callee], [], packed, node, packed) if packed else None
+            return self.unpacked(values[launch.callee], packed, call)
         if launch.callee >= 0:
-            return self.calling.call_value(values[launch.callee], items[first:], values[first:], node)
+            return self.calling.call_value(values[launch.callee], call.behind(first))
         kernels = self.kernels(self.frame.template_arguments(call.function))
-        return self.calling.apply(kernels, items[first:], values[first:], NOTHING, node) if kernels else None
+        return self.calling.apply(kernels, call.behind(first), NOTHING) if kernels else None
+
+    def unpacked(self, called: Value, parts: list[Value], call: NamedCall) -> Value | None:
+        return self.calling.call_value(called, Given(call.node, [], parts, spots=parts)) if parts else None
 
     def kernels(self, texts: Sequence[str]) -> list[Function]:
         """The call operators of the classes that template arguments name, as in `launch<device_kernel<K>, K>`."""
@@ -160,8 +163,8 @@ class Calls(FunctionReader):
         forward = self.frame.methods(call.qualifiers[-1], "forward", len(call.items) + 1)
         if not forward:
             return None
-        items, values = [call.function, *call.items], [NOTHING, *call.values]
-        return self.calling.apply(forward, items, values, NOTHING, call.node)
+        given = Given(call.node, [call.function, *call.items], [NOTHING, *call.values])
+        return self.calling.apply(forward, given, NOTHING)
 
     def script(self, call: NamedCall) -> Value | None:
         """The kernel of a Python file that a call names: the file in its first arguments, the kernel in the last."""
@@ -188,11 +191,11 @@ class Calls(FunctionReader):
         """A function of which nothing is known: it may do anything with what it is given."""
         name, values, node, calling = call.name, call.values, call.node, self.calling
         if name in self.frame.body.template_names:
-            calling.escape_all(call.items, values, node, f"passed to {name}, a template's parameter")
+            calling.escape_all(call, f"passed to {name}, a template's parameter")
             return NOTHING
         if name[:1].isupper() and not name.isupper() and "_" not in name:  # a class of which nothing is known,
             if call.qualifiers and not call.foreign:  # or a function of a library, which may do anything
-                calling.escape_all(call.items, values, node, f"passed to {name}, {self.frame.index.where(name)}")
+                calling.escape_all(call, f"passed to {name}, {self.frame.index.where(name)}")
             calling.run_functors(values, node)
             return union(values)
         declared = [read_parameters(p) for p in self.frame.index.prototypes.get(name, ())]

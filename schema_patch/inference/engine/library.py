@@ -11,6 +11,7 @@ from schema_patch.cpp.syntax import part
 from schema_patch.inference.domain.values import BLOB, DATA, DENSE, NOTHING, PERHAPS, Value, at, union
 from schema_patch.schemas import aten
 
+from .applying import Given
 from .calling import Calling
 from .frame import FunctionReader
 from .lambdas import Lambdas
@@ -34,16 +35,13 @@ CONTAINERS = frozenset(
 )
 
 
-@dataclass(slots=True)
-class NamedCall:
+@dataclass(eq=False)
+class NamedCall(Given):
     """A call by name."""
 
     name: str
     qualifiers: tuple[str, ...]
     function: Node
-    items: list[Node]
-    values: list[Value]
-    node: Node
 
     @property
     def foreign(self) -> bool:

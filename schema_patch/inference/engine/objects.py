@@ -28,6 +28,7 @@ from schema_patch.inference.domain.values import (
     union,
 )
 
+from .applying import Given
 from .calling import Calling
 from .evaluator import Evaluator
 from .frame import FunctionReader
@@ -110,7 +111,7 @@ class Objects(FunctionReader):
         self.state.classes[root] = cls
         makers = self.types.constructors(cls, len(values))
         if makers:
-            self.calling.apply(makers, items, values, at(root, ADDRESS), node)
+            self.calling.apply(makers, Given(node, items, values), at(root, ADDRESS))
             return at(root)
         names = self.frame.index.fields(cls, self.frame.path)
         return self.state.fill(root, [("", value) for value in values], names)

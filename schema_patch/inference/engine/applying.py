@@ -15,7 +15,6 @@ from schema_patch.inference.domain.state import State
 from schema_patch.inference.domain.summary import LOST, UNKNOWN, WRITE, Summary
 from schema_patch.inference.domain.values import (
     ADDRESS,
-    DATA,
     DEREF,
     EMPTY,
     MADE,
@@ -38,6 +37,8 @@ from schema_patch.inference.domain.values import (
     loaded,
     ordered,
     parameter,
+    pointers,
+    rooted,
     select,
     union,
 )
@@ -84,7 +85,7 @@ def fitting(functions: Sequence[Function], values: list[Value], types: Types) ->
 def _drops_const(declared: DeclaredParameter, value: Value) -> bool:
     if "*" not in declared.type or declared.const:
         return False
-    places = [o for o in value if isinstance(o[0], Parameter)]
+    places = rooted(value, Parameter)
     return bool(places) and all(o[2] for o in places)
 
 
@@ -153,8 +154,8 @@ class AppliedCall:
     def lost(self) -> None:
         """A pointer that the callee is not seen to do anything with may be used in a way that is not understood."""
         for number, value in enumerate(self.values):
-            for origin in value if self.summary.ignores(number) else ():
-                if isinstance(origin[0], Parameter) and origin[1][-1:] == (DATA,) and not origin[2]:
+            if self.summary.ignores(number):
+                for origin in rooted(pointers(value, to_write=True), Parameter):
                     self.state.effect(LOST, origin, self.chain)
 
     def effects(self) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from schema_patch.cpp.syntax import part
-from schema_patch.inference.domain.summary import UNKNOWN
 from schema_patch.inference.domain.values import (
     ADDRESS,
     DEREF,
@@ -27,8 +26,8 @@ from schema_patch.inference.domain.values import (
     Value,
     at,
     in_data,
-    loaded,
     ordered,
+    rooted,
     select,
     union,
 )
@@ -132,7 +131,7 @@ class Calling(FunctionReader):
         the key of a pair."""
         pairs = ((r, p[:-1] if p and isinstance(p[-1], Field) else p) for r, p, _ in called if isinstance(r, Local))
         held = (self.state.heap.get((root, (*path, DEREF)), NOTHING) for root, path in pairs)
-        return frozenset(o for value in held for o in self.state.load(value) if isinstance(o[0], Callee | Closure))
+        return rooted((o for value in held for o in self.state.load(value)), Callee | Closure)
 
     def heard_of(self, node: Node) -> bool:
         """Whether anything that is called here is a variable, or stands in any file: `MACRO(vendor::f)(x)` may not."""
@@ -172,12 +171,7 @@ class Calling(FunctionReader):
 
     def escape(self, value: Value, node: Node, reason: str) -> None:
         """Something that is not seen may write what these values lead to, or call what they are."""
-        value = self.run_functors([value], node)
-        for origin in self.state.reachable(value):
-            if isinstance(origin[0], Parameter) and not origin[2] and not loaded(origin[1]):
-                self.state.effect(UNKNOWN, origin, self.frame.here(node), reason)
-            else:
-                self.state.read_data([origin])
+        self.state.give_up(self.run_functors([value], node), reason, self.frame.here(node))
 
     def escape_all(self, given: Given, reason: str) -> None:
         """The same for arguments, which may be taken by reference."""

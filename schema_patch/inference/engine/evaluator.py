@@ -24,14 +24,14 @@ from schema_patch.inference.domain.values import (
     Local,
     Parameter,
     Value,
+    addresses,
     at,
     either,
     element,
     field_of,
-    is_data,
     mutable,
     parameter,
-    plain,
+    rooted,
     select,
     union,
 )
@@ -215,8 +215,7 @@ class Evaluator(FunctionReader):
     def of_pointer_expression(self, node: Node) -> Value:
         argument = part(node, "argument")
         if self.frame.text(part(node, "operator")) == "&":
-            functions = frozenset(o for o in self.value(argument) if isinstance(o[0], Callee | Closure))
-            return select(self.places(argument), ADDRESS) | functions
+            return select(self.places(argument), ADDRESS) | rooted(self.value(argument), Callee | Closure)
         found = self.state.select(self.value(argument), DEREF)
         self.state.read(found)
         return found
@@ -230,7 +229,7 @@ class Evaluator(FunctionReader):
         places = self.places(node)
         self.state.read(places)
         found = self.state.load(places)
-        if not any(isinstance(o[0], Local) for o in places):
+        if not rooted(places, Local):
             return found
         index = children(part(node, "indices"))
         if len(index) == 1 and frame.text(index[0]).isdigit():
@@ -354,7 +353,7 @@ class Evaluator(FunctionReader):
             return NOTHING
         both = frozenset(o for o in left | right if not self.state.blank(o))
         # A pointer and what was read as an index: the sum leads where the pointer does.
-        return frozenset(o for o in both if not is_data(plain(o[1]))) or both
+        return addresses(both) or both
 
     def is_stream(self, node: Node | None) -> bool:
         """Whether `node >> x` reads into x."""

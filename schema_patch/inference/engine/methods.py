@@ -34,6 +34,8 @@ from schema_patch.inference.domain.values import (
     field_of,
     in_data,
     is_data,
+    pointers,
+    rooted,
     select,
     union,
 )
@@ -107,7 +109,7 @@ class Methods(FunctionReader):
         if call.name in ("findSchemaOrThrow", "findSchema") and call.items:
             functions = self.frame.kernels(self.frame.literal(call.items[0]).strip('"'))
             return frozenset((Callee(function, ()), (), False) for function in functions[:MOST_OVERLOADS]) or None
-        kernels = frozenset(o for o in call.value if isinstance(o[0], Callee))
+        kernels = rooted(call.value, Callee)
         if kernels and call.name == "typed":
             return kernels
         if kernels and call.name in ("call", "redispatch"):
@@ -144,10 +146,10 @@ class Methods(FunctionReader):
         if name in models.names.atomics:
             state.store(call.value, NOTHING, here)
         elif name in models.names.stores:
-            pointers = [v for v in values if any(isinstance(o[0], Parameter) for o in v)]
-            for pointer in pointers:
-                self.memory.write_through(pointer, node)
-            if not pointers and name == "store":
+            targets = [value for value in values if rooted(value, Parameter)]
+            for target in targets:
+                self.memory.write_through(target, node)
+            if not targets and name == "store":
                 state.store(frozenset(o for o in call.value if o[1]), NOTHING, here)
         elif name in models.methods and values:
             self.memory.write_some(values, set(models.methods[name]), node)
@@ -162,10 +164,10 @@ class Methods(FunctionReader):
 
     def product(self, call: Method) -> None:
         """The operands of a product of matrices: pointers, lists of them, or a list of lists."""
-        pointers = [frozenset(o for o in self.state.reachable(v) if o[1][-1:] == (DATA,)) for v in call.values]
+        operands = [pointers(self.state.reachable(value)) for value in call.values]
         listed = any(isinstance(o[0], Local) and not o[1] for o in call.values[2])
-        if listed or not pointers[3]:
-            self.memory.write_some(pointers, {3 if listed else 2}, call.node)
+        if listed or not operands[3]:
+            self.memory.write_some(operands, {3 if listed else 2}, call.node)
         else:
             self.calling.escape_all(call, f"passed to the method {call.name}, which is not resolved")
 
@@ -218,7 +220,7 @@ class Methods(FunctionReader):
         """A method that neither a known class nor the models have."""
         name, value, values, node = call.name, call.value, call.values, call.node
         called = self.state.select(value, field_of(name))
-        called = self.calling.among(called) | frozenset(o for o in called if isinstance(o[0], Callee | Closure))
+        called = self.calling.among(called) | rooted(called, Callee | Closure)
         if called:  # a field that holds a function
             return self.calling.call_value(called, call)
         known = name in self.models.names.reads or name in self.models.names.loads
@@ -235,11 +237,8 @@ class Methods(FunctionReader):
                 return NOTHING
             if not known and name not in self.models.names.metadata:
                 self.memory.lose(value, node)
-                held = frozenset(o for o in self.state.reachable(value - self.memory.tensors(value)))
-                pointers = frozenset(o for o in value if o[1][-1:] == (DATA,))
-                self.calling.escape(
-                    self.memory.tensors(held) | pointers, node, f"in an object whose {name} is not resolved"
-                )
+                held = self.memory.tensors(self.state.reachable(value - self.memory.tensors(value)))
+                self.calling.escape(held | pointers(value), node, f"in an object whose {name} is not resolved")
             if not known:
                 elements = select((o for o in value if in_data(o[1]) and is_data(o[1])), ADDRESS)
                 self.calling.escape(elements, node, f"an element whose method {name} is not resolved")

@@ -12,7 +12,6 @@ from schema_patch.cpp.syntax import children, is_a, part
 from schema_patch.inference.domain.state import Item
 from schema_patch.inference.domain.values import (
     ADDRESS,
-    DATA,
     DEREF,
     LIST,
     NOTHING,
@@ -24,6 +23,8 @@ from schema_patch.inference.domain.values import (
     at,
     constant,
     element,
+    pointers,
+    rooted,
     select,
     union,
 )
@@ -61,7 +62,7 @@ class Objects(FunctionReader):
 
     def copy_of_range(self, values: list[Value]) -> Value:
         """A vector of what stands between two pointers; of so many elements, where the first is a number."""
-        if not all(any(o[1][-1:] == (DATA,) for o in value) for value in values):
+        if not all(map(pointers, values)):
             return self.listed([union(values)])  # each element is the second
         for value in values:
             self.state.read_data(value)
@@ -127,7 +128,7 @@ class Objects(FunctionReader):
             value = self.evaluator.value(next(filter(None, (_element(inner, path) for path in model.writes)), None))
             self.memory.write_through(value, node)
             # A group of matrices: their addresses stand in a tensor, and other addresses perhaps beside them.
-            kept = frozenset(o for o in self.state.select(value, DEREF) if o[1][-1:] == (DATA,) and not o[2])
+            kept = pointers(self.state.select(value, DEREF), to_write=True)
             if len({root for root, _, _ in kept}) == 1:
                 self.memory.write_through(kept, node)
             else:
@@ -152,8 +153,7 @@ class Objects(FunctionReader):
                 if spared:
                     self.only_read(held, but[1:])
                 else:
-                    found = self.state.reachable(held)
-                    self.state.heap[root, path] = constant(frozenset(o for o in found if isinstance(o[0], Parameter)))
+                    self.state.heap[root, path] = constant(rooted(self.state.reachable(held), Parameter))
 
 
 def _element(node: Node | None, path: str) -> Node | None:

@@ -10,7 +10,16 @@ from tree_sitter import Node
 
 from schema_patch.cpp.syntax import children, first, is_a, part
 from schema_patch.inference.domain.state import Place
-from schema_patch.inference.domain.values import DEREF, EMPTY, NOTHING, PERHAPS, Value, constant, is_data, plain, union
+from schema_patch.inference.domain.values import (
+    DEREF,
+    EMPTY,
+    NOTHING,
+    PERHAPS,
+    Value,
+    addresses,
+    constant,
+    union,
+)
 
 from .declarations import ATOMIC, SCALARS, Declarations
 from .evaluator import Evaluator
@@ -266,7 +275,7 @@ class Statements(FunctionReader):
 
     def vector(self, values: list[Value]) -> Value:
         """What is made of values in parentheses, without what was read from memory: how many, or of what value."""
-        values = [frozenset(o for o in value if not is_data(plain(o[1]))) for value in values]
+        values = [*map(addresses, values)]
         return self.objects.copy_of_range(values) if len(values) == 2 else self.objects.listed(values)
 
     def mentioned(self, text: str) -> Value:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
 
 from schema_patch.model import Location, ToolError
-from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.schemas.gone import Gone, VoidedOperator
 
 from .literals import PythonText
 from .names import ANY, Names, is_own
@@ -58,9 +58,10 @@ class Stray:
 class CallingModule(PythonText):
     """One Python file that calls, or has fakes of, operators whose return is gone."""
 
-    def __init__(self, data: bytes, path: str, names: Names) -> None:
+    def __init__(self, data: bytes, path: str, names: Names, gone: Gone) -> None:
         super().__init__(data, path)
         self.names = names
+        self.gone = gone
         self.calls: list[PythonCall] = []
         self.strays: list[Stray] = []
 
@@ -77,7 +78,7 @@ class CallingModule(PythonText):
         return frozenset(found | {node.arg for node in self.names.nodes if isinstance(node, ast.arg)})
 
 
-def may_matter(data: bytes, gone: Collection[VoidedOperator], others: Iterable[str] = ()) -> bool:
+def may_matter(data: bytes, gone: Gone, others: Iterable[str] = ()) -> bool:
     """A cheap look: could this file name such an operator, import one by another name, or compute the name of one?"""
     if any(one.op.encode() in data for one in gone) or b"register_fake" in data or b"impl_abstract" in data:
         return True
@@ -87,7 +88,7 @@ def may_matter(data: bytes, gone: Collection[VoidedOperator], others: Iterable[s
     return takes and any(one.namespace is None or one.namespace.encode() in data for one in gone)
 
 
-def named(path: str, gone: Iterable[VoidedOperator]) -> VoidedOperator | None:
+def named(path: str, gone: Gone) -> VoidedOperator | None:
     """The operator that a dotted path, torch.ops.NS.op or with an overload, names, if its return is gone."""
     parts = path.split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) not in (4, 5):
@@ -111,22 +112,19 @@ def parse(data: bytes, path: str) -> ast.Module:
         raise ToolError(f"expected Python, cannot parse it: {why}", Location(path, line, 1 if line else 0)) from error
 
 
-Outside = Callable[
-    [str, str], frozenset[str]
-]  # the path of a file, a dotted path of its imports -> what that stands for
+# The path of a file, a dotted path of its imports -> what that stands for.
+Outside = Callable[[str, str], frozenset[str]]
 
 
-def read(
-    data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()
-) -> CallingModule:
+def read(data: bytes, path: str, gone: Gone, outside: Outside) -> CallingModule:
     """What a Python file does with these operators. Raises ToolError where it cannot be parsed."""
     names = Names(parse(data, path), partial(outside, path))
-    module = CallingModule(data, path, names)
+    module = CallingModule(data, path, names, gone)
     for node in names.nodes:
         if isinstance(node, ast.Call):
-            _call(module, node, gone)
+            _call(module, node)
         if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
-            _value(module, node, gone)
+            _value(module, node)
     return module
 
 
@@ -138,8 +136,8 @@ def argument(call: ast.Call, position: int, keyword: str | None) -> ast.expr | N
     return next((item.value for item in call.keywords if item.arg == keyword), None) if keyword else None
 
 
-def _call(module: CallingModule, node: ast.Call, gone: Collection[VoidedOperator]) -> None:
-    found = [named(path, gone) for path in sorted(module.names.paths(node.func))]
+def _call(module: CallingModule, node: ast.Call) -> None:
+    found = [named(path, module.gone) for path in sorted(module.names.paths(node.func))]
     first = next(filter(None, found), None)
     if first:
         sure = all(one == first for one in found)
@@ -180,9 +178,9 @@ def _passes_on(parent: ast.AST, node: ast.AST) -> bool:
     return isinstance(parent, ast.ListComp) and parent.elt is node
 
 
-def _value(module: CallingModule, node: ast.Name | ast.Attribute | ast.Call, gone: Collection[VoidedOperator]) -> None:
+def _value(module: CallingModule, node: ast.Name | ast.Attribute | ast.Call) -> None:
     """Notes an operator that is handed to where it cannot be followed, or that has a computed name."""
-    names = module.names
+    names, gone = module.names, module.gone
     if not isinstance(node, ast.Call) and (not isinstance(node.ctx, ast.Load) or not _escapes(names, node)):
         return
     paths = sorted(names.paths(node))
@@ -199,7 +197,7 @@ def _value(module: CallingModule, node: ast.Name | ast.Attribute | ast.Call, gon
             module.strays.append(Stray("", node, f"hands {path} on"))
 
 
-def _may_name(path: str, gone: Iterable[VoidedOperator]) -> bool:
+def _may_name(path: str, gone: Gone) -> bool:
     """Whether a path with computed parts may name such an operator."""
     parts = path.split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) != 4 or ANY not in parts:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.schemas.gone import Gone
 
 from .calls import CallingModule, Stray, argument, named
 from .names import ANY, FUNCTIONS, Function, Names
@@ -40,14 +40,14 @@ class _Registration:
     library: ast.expr | None = None
 
 
-def find(module: CallingModule, gone: Collection[VoidedOperator]) -> list[Fake]:
-    """The fakes of these operators, in file order."""
+def find(module: CallingModule) -> list[Fake]:
+    """The fakes of operators that return nothing, in file order."""
     serves: dict[Function, set[str]] = {}
     handed: set[ast.AST] = set()  # expressions that name a function in its registration
     for registration in list(_registrations(module.names)):
         function = registration.function
         for _ in module.names.turns(registration.place):
-            ops = _operators(module, registration, gone)
+            ops = _operators(module, registration)
             if function is None:
                 continue
             handed.add(function)
@@ -113,7 +113,7 @@ def _read(names: Names, call: ast.Call) -> tuple[ast.expr | None, ast.expr | Non
     return (first, second, None) if third and names.texts(third) == {META} else None
 
 
-def _operators(module: CallingModule, registration: _Registration, gone: Collection[VoidedOperator]) -> set[str]:
+def _operators(module: CallingModule, registration: _Registration) -> set[str]:
     """Those of the operators that a registration names, and OTHER where it may name one that is none of them."""
     name = registration.name
     paths = module.names.paths(name) if name else ()
@@ -122,8 +122,9 @@ def _operators(module: CallingModule, registration: _Registration, gone: Collect
     if registration.library is not None:
         spaces = _spaces(module.names, registration.library)
         texts = {text if "::" in text else f"{space}::{text}" for space in spaces for text in texts}
-    found = {one.op if (one := _of(text, gone)) else OTHER for text in texts}
-    if found == {OTHER} and any(_may_be(text, gone) for text in texts):
+    dotted = ("torch.ops." + text.replace("::", ".") for text in texts)
+    found = {one.op if (one := named(path, module.gone)) else OTHER for path in dotted}
+    if found == {OTHER} and any(_may_be(text, module.gone) for text in texts):
         module.strays.append(Stray("", registration.place, "registers a fake under a name that is computed"))
     return found
 
@@ -135,11 +136,7 @@ def _spaces(names: Names, library: ast.expr) -> Iterator[str]:
         yield from names.texts(leaf.args[0]) if made and isinstance(leaf, ast.Call) and leaf.args else (ANY,)
 
 
-def _of(text: str, gone: Collection[VoidedOperator]) -> VoidedOperator | None:
-    return named("torch.ops." + text.replace("::", "."), gone)
-
-
-def _may_be(text: str, gone: Collection[VoidedOperator]) -> bool:
+def _may_be(text: str, gone: Gone) -> bool:
     """Whether a name of which a part is computed may be that of such an operator."""
     pattern = re.compile(".*".join(map(re.escape, text.split(ANY))))
     return ANY in text and any(pattern.fullmatch(f"{one.namespace or ''}::{one.op}") for one in gone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from schema_patch.model import Checked, Finding, Report, Severity, ToolError
@@ -13,7 +13,7 @@ from schema_patch.python.handles import Handles
 from schema_patch.python.registrations import schema_of
 from schema_patch.python.tree import Python
 from schema_patch.schemas import rules
-from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.schemas.gone import Gone
 from schema_patch.schemas.selection import ALL, Selection, namespace_of
 from schema_patch.schemas.table import Table
 from schema_patch.text import files
@@ -31,7 +31,7 @@ def read(paths: Iterable[str], table: Table, progress: Progress = lambda _: None
 
 
 def read_python(
-    paths: Iterable[str], gone: Collection[VoidedOperator], progress: Progress = lambda _: None
+    paths: Iterable[str], gone: Gone, progress: Progress = lambda _: None
 ) -> tuple[list[Finding], list[ToolError]]:
     """What Python code at these paths makes of operators that return nothing any more. Without any, reads nothing."""
     findings: list[Finding] = []
@@ -72,7 +72,7 @@ def _registered(python: Python, table: Table, ops: Selection) -> tuple[list[Chec
     return checked, findings
 
 
-def plan_python(root: str, gone: Collection[VoidedOperator], progress: Progress = lambda _: None) -> TreePlan:
+def plan_python(root: str, gone: Gone, progress: Progress = lambda _: None) -> TreePlan:
     """New bytes for the Python files at a path that use results which are gone."""
     plan = TreePlan()
     if not gone:
@@ -112,7 +112,7 @@ def judge(sources: Mapping[str, bytes], table: Table) -> Report:
 
 
 def _judge_python(
-    found: Iterable[files.SourceFile], outside: Outside, gone: Collection[VoidedOperator], errors: list[ToolError]
+    found: Iterable[files.SourceFile], outside: Outside, gone: Gone, errors: list[ToolError]
 ) -> list[Finding]:
     findings: list[Finding] = []
     for file in found:
@@ -124,15 +124,13 @@ def _judge_python(
 
 
 def _python(
-    root: str, gone: Collection[VoidedOperator], errors: list[ToolError], progress: Progress
+    root: str, gone: Gone, errors: list[ToolError], progress: Progress
 ) -> tuple[list[files.SourceFile], Outside]:
     """The Python files at a path that may have to do with these operators, each once, and what their imports give."""
     return _concerned(list(files.texts([root], errors, progress, files.PYTHON)), gone)
 
 
-def _concerned(
-    found: Sequence[files.SourceFile], gone: Collection[VoidedOperator]
-) -> tuple[list[files.SourceFile], Outside]:
+def _concerned(found: Sequence[files.SourceFile], gone: Gone) -> tuple[list[files.SourceFile], Outside]:
     handles = Handles({file.path: file.data for file in found})
     others = handles.other_names(gone)
     return [file for file in found if calls.may_matter(file.data, gone, others)], handles.paths

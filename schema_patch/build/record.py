@@ -52,7 +52,7 @@ def record(job: Job, result: Rebuilt, facts: Facts, purpose: str, found: Mapping
         "version": 1,
         "source": {"tree": job.source.resolve().name, "sha256": result.digest, "git": found},
         "patch": {
-            "sha256": hashlib.sha256(made.diff).hexdigest(),
+            "sha256": made.digest,
             "returns": job.returns.value,
             "files": made.files,
         },

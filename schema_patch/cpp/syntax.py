@@ -46,11 +46,10 @@ def is_a(node: Node | None, *kinds: str) -> TypeGuard[Node]:
     return node is not None and node.type in kinds
 
 
-def part(node: Node | None, *fields: str) -> Node | None:
+def part(node: Node | None, field: str, *further: str) -> Node | None:
     """What stands in a field of a node, in a field of that, and so on; None where there is none."""
-    for field in fields:
-        node = node.child_by_field_name(field) if node else None
-    return node
+    found = node.child_by_field_name(field) if node else None
+    return part(found, *further) if further else found
 
 
 def children(node: Node | None) -> list[Node]:

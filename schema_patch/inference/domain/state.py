@@ -110,9 +110,6 @@ class State:
             else:
                 self.names[name] = before
 
-    def find(self, name: str) -> Variable | None:
-        return self.names.get(name)
-
     def declare(self, name: str, variable: Variable) -> Variable:
         self.hidden[-1].setdefault(name, self.names.get(name))
         self.names[name] = variable

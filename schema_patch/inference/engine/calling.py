@@ -136,7 +136,7 @@ class Calling(FunctionReader):
     def heard_of(self, node: Node) -> bool:
         """Whether anything that is called here is a variable, or stands in any file: `MACRO(vendor::f)(x)` may not."""
         names = NAME.findall(self.frame.text(part(node, "function")))
-        return not names or any(self.state.find(name) or self.frame.index.knows(name) for name in names)
+        return not names or any(self.state.names.get(name) or self.frame.index.knows(name) for name in names)
 
     def later(self, origin: Origin, name: str, given: Given) -> None:
         """Leaves a call of what a parameter is, or of its method, to the callers, who know what they hand in."""
@@ -171,7 +171,8 @@ class Calling(FunctionReader):
 
     def escape(self, value: Value, node: Node, reason: str) -> None:
         """Something that is not seen may write what these values lead to, or call what they are."""
-        self.state.give_up(self.run_functors([value], node), reason, self.frame.here(node))
+        if value := self.run_functors([value], node):
+            self.state.give_up(value, reason, self.frame.here(node))
 
     def escape_all(self, given: Given, reason: str) -> None:
         """The same for arguments, which may be taken by reference."""

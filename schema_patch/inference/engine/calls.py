@@ -51,8 +51,8 @@ class Calls(FunctionReader):
     methods: Methods
 
     def of_call_expression(self, node: Node) -> Value:
-        function = part(node, "function")
-        items = children(part(node, "arguments"))
+        function = node.child_by_field_name("function")
+        items = children(node.child_by_field_name("arguments"))
         if function is None:
             return NOTHING
         if function.type == "field_expression":
@@ -74,14 +74,14 @@ class Calls(FunctionReader):
         name, qualifiers = names[-1], names[:-1]
         values = self.evaluator.all(items)
         if name in CASTS or name.endswith("_cast"):
-            target = part(function, "arguments") if function.type == "template_function" else None
+            target = function.child_by_field_name("arguments") if function.type == "template_function" else None
             return self.evaluator.cast(values[0], target, items[0]) if values else NOTHING
         if name == "addressof" and len(items) == 1:
             return select(self.evaluator.places(items[0]), ADDRESS)
         if qualifiers and frame.types.get(qualifiers[-1]):
             qualifiers = tuple(frame.types[qualifiers[-1]].split("::"))
         call = NamedCall(node, items, values, name, qualifiers, function)
-        if not qualifiers and (self.state.find(name) or isinstance(frame.constants.get(name), str)):
+        if not qualifiers and (self.state.names.get(name) or isinstance(frame.constants.get(name), str)):
             return self.calling.call_value(self.evaluator.named(name), call)
         for rule in (
             self.accessor, self.script, self.in_tree, self.launched, self.autograd, self.exchanged, self.library.call,

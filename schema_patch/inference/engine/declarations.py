@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from schema_patch.cpp.syntax import first, part
+from schema_patch.cpp.syntax import first
 from schema_patch.inference.domain.state import Variable
 from schema_patch.inference.domain.summary import MANY
 from schema_patch.inference.domain.values import (
@@ -89,7 +89,7 @@ class Declarations(FunctionReader):
         state, seen = self.state, set()
         while declarator.type in WRAPPERS:
             seen.add(declarator.type)
-            inner = part(declarator, "declarator") or first(declarator)
+            inner = declarator.child_by_field_name("declarator") or first(declarator)
             if inner is None:
                 return
             declarator = inner

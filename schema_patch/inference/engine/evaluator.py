@@ -93,7 +93,7 @@ class Evaluator(FunctionReader):
     def decided(self, node: Node) -> bool | None:
         """Whether the condition of this node holds, where template parameters that are known say so."""
         known = self.frame.constants
-        return decide(self.frame.text(part(node, "condition")), known) if known else None
+        return decide(self.frame.text(node.child_by_field_name("condition")), known) if known else None
 
     def of_identifier(self, node: Node) -> Value:
         return self.named(self.frame.text(node))
@@ -101,7 +101,7 @@ class Evaluator(FunctionReader):
     def named(self, name: str) -> Value:
         """What a name stands for."""
         state = self.state
-        variable = state.find(name)
+        variable = state.names.get(name)
         if variable:
             if variable.handle:
                 return state.load(state.heap[variable.root, ()])
@@ -127,9 +127,9 @@ class Evaluator(FunctionReader):
         return found
 
     def of_template_function(self, node: Node) -> Value:
-        frame, name = self.frame, self.frame.text(part(node, "name"))
-        functions = () if self.state.find(name) else frame.functions(name, (), frame.template_arguments(node))
-        return functions or self.value(part(node, "name"))
+        frame, name = self.frame, self.frame.text(node.child_by_field_name("name"))
+        functions = () if self.state.names.get(name) else frame.functions(name, (), frame.template_arguments(node))
+        return functions or self.value(node.child_by_field_name("name"))
 
     def of_this(self, _: Node) -> Value:
         return at(THIS, ADDRESS)
@@ -140,11 +140,11 @@ class Evaluator(FunctionReader):
     of_parameter_pack_expansion = of_parenthesized_expression
 
     def of_comma_expression(self, node: Node) -> Value:
-        self.value(part(node, "left"))
-        return self.value(part(node, "right"))
+        self.value(node.child_by_field_name("left"))
+        return self.value(node.child_by_field_name("right"))
 
     def of_conditional_expression(self, node: Node) -> Value:
-        condition, result = part(node, "condition"), NOTHING
+        condition, result = node.child_by_field_name("condition"), NOTHING
         self.value(condition)
         decided = self.decided(node)
         for side, holds in (("consequence", True), ("alternative", False)):
@@ -158,10 +158,10 @@ class Evaluator(FunctionReader):
         node = self.bare(node)
         if node is None:
             return frozenset()
-        operator = self.frame.text(part(node, "operator"))
-        left, right = part(node, "left"), part(node, "right")
+        operator = self.frame.text(node.child_by_field_name("operator"))
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if node.type == "unary_expression" and operator == "!":
-            return self.absent(part(node, "argument"), not holds)
+            return self.absent(node.child_by_field_name("argument"), not holds)
         if operator == ("&&" if holds else "||"):
             return self.absent(left, holds) | self.absent(right, holds)
         if operator in ("==", "!=") and EMPTY.search(self.frame.text(right)):
@@ -186,12 +186,12 @@ class Evaluator(FunctionReader):
     def bare(self, node: Node | None) -> Node | None:
         """An expression out of its parentheses."""
         while is_a(node, "parenthesized_expression", "condition_clause"):
-            node = part(node, "value") or first(node)
+            node = node.child_by_field_name("value") or first(node)
         return node
 
     def of_cast_expression(self, node: Node) -> Value:
-        inner = part(node, "value")
-        return self.cast(self.value(inner), part(node, "type"), inner)
+        inner = node.child_by_field_name("value")
+        return self.cast(self.value(inner), node.child_by_field_name("type"), inner)
 
     def cast(self, value: Value, target: Node | None, inner: Node | None) -> Value:
         """A value as a type: a number as an address, a pointer as one to const or not."""
@@ -205,23 +205,23 @@ class Evaluator(FunctionReader):
     def address(self, node: Node | None) -> Value:
         """What a number that was handed in leads to, once it is taken for an address."""
         while is_a(node, "call_expression", "cast_expression", "parenthesized_expression"):
-            function = part(node, "function")
+            function = node.child_by_field_name("function")
             if function and self.frame.names(function)[-1:] != ("static_cast",):
                 return NOTHING
-            node = part(node, "value") or first(part(node, "arguments") or node)
+            node = node.child_by_field_name("value") or first(node.child_by_field_name("arguments") or node)
         variable = self.frame.variable(node)
         return at(parameter(variable.root.number)) if variable and variable.root.kind == ARGUMENT else NOTHING
 
     def of_pointer_expression(self, node: Node) -> Value:
-        argument = part(node, "argument")
-        if self.frame.text(part(node, "operator")) == "&":
+        argument = node.child_by_field_name("argument")
+        if self.frame.text(node.child_by_field_name("operator")) == "&":
             return select(self.places(argument), ADDRESS) | rooted(self.value(argument), Callee | Closure)
         found = self.state.select(self.value(argument), DEREF)
         self.state.read(found)
         return found
 
     def of_subscript_expression(self, node: Node) -> Value:
-        base, frame = part(node, "argument"), self.frame
+        base, frame = node.child_by_field_name("argument"), self.frame
         if is_a(base, "identifier") and not frame.variable(base):
             names = frame.index.table(frame.text(base), frame.path)
             if names:
@@ -231,13 +231,13 @@ class Evaluator(FunctionReader):
         found = self.state.load(places)
         if not rooted(places, Local):
             return found
-        index = children(part(node, "indices"))
+        index = children(node.child_by_field_name("indices"))
         if len(index) == 1 and frame.text(index[0]).isdigit():
             found = self.state.element(self.value(base), int(frame.text(index[0])))
         return either(found)
 
     def of_field_expression(self, node: Node) -> Value:
-        half = PAIR.get(self.frame.text(part(node, "field")))
+        half = PAIR.get(self.frame.text(node.child_by_field_name("field")))
         if half:
             value = self.object(node)
             if any((o[0], (*o[1], half)) in self.state.heap for o in value):
@@ -250,7 +250,7 @@ class Evaluator(FunctionReader):
             return NOTHING
         kind, frame = node.type, self.frame
         if kind == "identifier":
-            variable = self.state.find(frame.text(node))
+            variable = self.state.names.get(frame.text(node))
             if variable and variable.reference is None:
                 return at(variable.root)
             if not variable and frame.function.in_class:
@@ -259,18 +259,18 @@ class Evaluator(FunctionReader):
         if kind in ("parenthesized_expression", "parameter_pack_expansion"):
             return self.places(first(node))
         if kind == "pointer_expression" and frame.text(node).startswith("*"):
-            return select(self.value(part(node, "argument")), DEREF)
+            return select(self.value(node.child_by_field_name("argument")), DEREF)
         if kind == "subscript_expression":
-            self.all(children(part(node, "indices")))
-            return select(self.value(part(node, "argument")), DEREF)
+            self.all(children(node.child_by_field_name("indices")))
+            return select(self.value(node.child_by_field_name("argument")), DEREF)
         if kind == "field_expression":
-            names = frame.names(part(node, "field"))
+            names = frame.names(node.child_by_field_name("field"))
             return select(self.object(node), field_of(names[-1])) if names else NOTHING
         return self.value(node)
 
     def object(self, node: Node) -> Value:
         """What stands before `.` or `->`."""
-        value = self.value(part(node, "argument"))
+        value = self.value(node.child_by_field_name("argument"))
         return self.state.select(value, DEREF) if self.frame.text(part(node, "operator")) == "->" else value
 
     def spots(self, items: list[Node], values: list[Value], plainly: Collection[int] = ()) -> list[Value]:
@@ -286,20 +286,20 @@ class Evaluator(FunctionReader):
         for item in items:
             node = self.bare(item)
             while is_a(node, "call_expression"):
-                function = part(node, "function")
+                function = node.child_by_field_name("function")
                 name = "".join(self.frame.names(function)[-1:])
                 to_reference = any("&" in text for text in self.frame.template_arguments(function))
                 if not (name in ("forward", "move", "addressof") or (name in CASTS and to_reference)):
                     break
-                node = self.bare(first(part(node, "arguments")))
+                node = self.bare(first(node.child_by_field_name("arguments")))
             variable = self.frame.variable(node)
             fixed = variable is not None and (variable.reference is None or "const" in variable.kind)
             yield select(self.places(node), ADDRESS) if is_a(node, *LVALUES) and not fixed else NOTHING
 
     def of_assignment_expression(self, node: Node) -> Value:
-        left, right = part(node, "left"), part(node, "right")
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         value = self.value(right)
-        plainly = self.frame.text(part(node, "operator")) in ("=", "")
+        plainly = self.frame.text(node.child_by_field_name("operator")) in ("=", "")
         if left and left.type != "identifier" and (not plainly or self.views_data(left)):
             tensors = self.memory.tensors(self.value(left))
             if tensors:
@@ -333,22 +333,23 @@ class Evaluator(FunctionReader):
         state.store(self.places(left), value, here)
 
     def of_update_expression(self, node: Node) -> Value:
-        argument = part(node, "argument")
+        argument = node.child_by_field_name("argument")
         value, places = self.value(argument), NOTHING
         if not is_a(argument, "identifier"):
             places = self.places(argument)
         elif variable := self.frame.variable(argument):
             self.state.assigned[variable.root] = self.state.assigned.get(variable.root, 0) + 1
             places = variable.reference or NOTHING
-        self.state.store(places, NOTHING, self.frame.here(node))
+        if places:
+            self.state.store(places, NOTHING, self.frame.here(node))
         return value
 
     def of_binary_expression(self, node: Node) -> Value:
-        left = self.operand(part(node, "left"))
-        right = self.operand(part(node, "right"))
-        sign = self.frame.text(part(node, "operator"))
-        if sign == ">>" and self.is_stream(part(node, "left")):
-            self.state.store(self.places(part(node, "right")), NOTHING, self.frame.here(node))
+        left = self.operand(node.child_by_field_name("left"))
+        right = self.operand(node.child_by_field_name("right"))
+        sign = self.frame.text(node.child_by_field_name("operator"))
+        if sign == ">>" and self.is_stream(node.child_by_field_name("left")):
+            self.state.store(self.places(node.child_by_field_name("right")), NOTHING, self.frame.here(node))
         if sign not in ARITHMETIC:
             return NOTHING
         both = frozenset(o for o in left | right if not self.state.blank(o))
@@ -358,7 +359,7 @@ class Evaluator(FunctionReader):
     def is_stream(self, node: Node | None) -> bool:
         """Whether `node >> x` reads into x."""
         text = self.frame.text(node).split(">>")[0].strip()
-        variable = self.state.find(text)
+        variable = self.state.names.get(text)
         return STREAM.search(variable.kind if variable else text) is not None
 
     def operand(self, node: Node | None) -> Value:
@@ -373,5 +374,5 @@ class Evaluator(FunctionReader):
         return value - tensors
 
     def of_unary_expression(self, node: Node) -> Value:
-        self.value(part(node, "argument"))
+        self.value(node.child_by_field_name("argument"))
         return NOTHING

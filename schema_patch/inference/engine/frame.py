@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from schema_patch.cpp.syntax import first, is_a, part
+from schema_patch.cpp.syntax import first, is_a
 from schema_patch.inference.domain.models import Models
 from schema_patch.inference.domain.state import State, Variable
 from schema_patch.inference.domain.summary import Summary
@@ -72,13 +72,17 @@ class FunctionFrame:
         self.text = self.body.text
         self.boxed = any(BOXED.search(declared.type) for declared in self.body.parameters)
         self.types |= dict.fromkeys(self.body.template_types, "")
+        self.places: dict[int, Chain] = {}  # by where nodes begin; each is asked for again and again
 
     def variable(self, node: Node | None) -> Variable | None:
         """The variable that an expression is the name of."""
-        return self.state.find(self.text(node)) if is_a(node, "identifier") else None
+        return self.state.names.get(self.text(node)) if node and node.type == "identifier" else None
 
     def here(self, node: Node) -> Chain:
-        return ((self.path, self.body.line(node)),)
+        start = node.start_byte
+        if start not in self.places:
+            self.places[start] = ((self.path, self.body.line(node)),)
+        return self.places[start]
 
     def literal(self, node: Node | None) -> str:
         """What a literal says, which the parser does not see; empty where a macro made it."""
@@ -90,17 +94,19 @@ class FunctionFrame:
 
     def names(self, node: Node | None) -> tuple[str, ...]:
         """`a::b<T>::c` as names."""
-        if is_a(node, "qualified_identifier"):
-            return self.names(part(node, "scope")) + self.names(part(node, "name"))
-        if is_a(node, "template_function", "template_type", "template_method", "dependent_name"):
-            return self.names(part(node, "name") or first(node))
-        return (self.text(node).strip(),) if node else ()
+        if node is None:
+            return ()
+        if node.type == "qualified_identifier":
+            return self.names(node.child_by_field_name("scope")) + self.names(node.child_by_field_name("name"))
+        if node.type in ("template_function", "template_type", "template_method", "dependent_name"):
+            return self.names(node.child_by_field_name("name") or first(node))
+        return (self.text(node).strip(),)
 
     def template_arguments(self, node: Node | None) -> list[str]:
         """The text of the template arguments in `f<a, b>` and `n::f<a, b>`."""
         while is_a(node, "qualified_identifier"):
-            node = part(node, "name")
-        return split(self.text(part(node, "arguments"))[1:-1]) if is_a(node, "template_function") else []
+            node = node.child_by_field_name("name")
+        return split(self.text(node.child_by_field_name("arguments"))[1:-1]) if is_a(node, "template_function") else []
 
     def functions(self, name: str, qualifiers: tuple[str, ...] = (), arguments: Sequence[str] = ()) -> Value:
         """A name that is a function's, as a value."""

@@ -33,11 +33,11 @@ class Lambdas(FunctionReader):
     def of_lambda_expression(self, node: Node) -> Value:
         closure = Closure(node.start_byte)
         self.known[closure] = node
-        for capture in children(part(node, "captures")):
-            left = part(capture, "left")
+        for capture in children(node.child_by_field_name("captures")):
+            left = capture.child_by_field_name("left")
             if left and capture.type == "lambda_capture_initializer":
                 variable = self.state.declare(self.frame.text(left), Variable(self.state.new()))
-                value = self.evaluator.value(part(capture, "right"))
+                value = self.evaluator.value(capture.child_by_field_name("right"))
                 self.state.assign(variable, value, self.frame.here(node))
         key = self.context(node)
         returned = self.seen.get(key)
@@ -50,7 +50,7 @@ class Lambdas(FunctionReader):
     def context(self, node: Node) -> tuple[object, ...]:
         """A lambda's text and what its names mean: a dispatch macro repeats the same for every type."""
         text = self.frame.text(node)
-        found = ((name, self.state.find(name)) for name in sorted(set(NAME.findall(text))))
+        found = ((name, self.state.names.get(name)) for name in sorted(set(NAME.findall(text))))
         return text, *((v.root, self.state.heap.get((v.root, ()))) for _, v in found if v)
 
     def call(self, closure: Closure, values: list[Value], spots: list[Value]) -> Value:
@@ -73,12 +73,12 @@ class Lambdas(FunctionReader):
         node = self.known[closure]
         with self.state.scope():
             for number, parameter in enumerate(children(part(node, "declarator", "parameters"))):
-                inner = part(parameter, "declarator")
+                inner = parameter.child_by_field_name("declarator")
                 if inner:
                     given = spots if inner.type == "reference_declarator" else values
                     value = given[number] if number < len(given) else NOTHING
                     self.declarations.declare(inner, self.frame.text(part(parameter, "type")) or "auto", value, node)
-            self.evaluator.execute(part(node, "body"))
+            self.evaluator.execute(node.child_by_field_name("body"))
         self.state.merge(before)
         self.state.merge(self.state.leaving)
         self.running.pop()

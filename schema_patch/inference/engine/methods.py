@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from schema_patch.cpp.syntax import children, part
+from schema_patch.cpp.syntax import children
 from schema_patch.inference.domain.summary import TAKEN, UNKNOWN, WRITE, Summary
 from schema_patch.inference.domain.values import (
     ACCESSOR,
@@ -84,7 +84,7 @@ class Methods(FunctionReader):
 
     def call(self, node: Node, function: Node, items: list[Node]) -> Value:
         """`base.method(items)`"""
-        base, names = part(function, "argument"), self.frame.names(part(function, "field"))
+        base, names = function.child_by_field_name("argument"), self.frame.names(function.child_by_field_name("field"))
         if base is None or not names:
             return NOTHING
         name, value = names[-1], self.evaluator.object(function)

@@ -79,7 +79,7 @@ class Objects(FunctionReader):
 
     def of_compound_literal_expression(self, node: Node) -> Value:
         """`T{a, b}`"""
-        kind, inner = self.frame.text(part(node, "type")), part(node, "value")
+        kind, inner = self.frame.text(node.child_by_field_name("type")), node.child_by_field_name("value")
         cls = self.types.class_of(kind)
         made = self.construct(cls, inner, node)
         if not cls:
@@ -88,10 +88,10 @@ class Objects(FunctionReader):
 
     def of_new_expression(self, node: Node) -> Value:
         """`new T(a)`, `new (place) T(a)`"""
-        for place in children(part(node, "placement")):
+        for place in children(node.child_by_field_name("placement")):
             self.memory.write_through(self.evaluator.value(place), node)
-        cls = self.types.class_of(self.frame.text(part(node, "type")))
-        return select(self.construct(cls, part(node, "arguments"), node), ADDRESS)
+        cls = self.types.class_of(self.frame.text(node.child_by_field_name("type")))
+        return select(self.construct(cls, node.child_by_field_name("arguments"), node), ADDRESS)
 
     def construct(self, cls: str, inner: Node | None, node: Node) -> Value:
         """An object made from the arguments in parentheses or braces."""

@@ -105,13 +105,13 @@ class Statements(FunctionReader):
             self.state.merge(other)
 
     def do_if_statement(self, node: Node) -> None:
-        yes, no = part(node, "consequence"), part(node, "alternative")
+        yes, no = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
         decided = self.evaluator.decided(node)
         if decided is not None:
             self.execute(yes if decided else no)
             return
         with self.state.scope():
-            self.undecided(part(node, "condition"), yes, no)
+            self.undecided(node.child_by_field_name("condition"), yes, no)
 
     def undecided(self, condition: Node | None, first: Node | None, second: Node | None) -> None:
         """`if (condition) first else second`, where either may be executed."""
@@ -142,11 +142,11 @@ class Statements(FunctionReader):
         than names and what they hold."""
         node, turned = self.evaluator.bare(node), False
         while is_a(node, "unary_expression") and self.frame.text(node).startswith("!"):
-            node, turned = self.evaluator.bare(part(node, "argument")), not turned
+            node, turned = self.evaluator.bare(node.child_by_field_name("argument")), not turned
         text = "".join(self.frame.text(node).split())
         if not text or re.search(r"[(.\[]|->", ASKS.sub("", text)):
             return (), False
-        found = [variable for name in sorted(set(NAME.findall(text))) if (variable := self.state.find(name))]
+        found = [variable for name in sorted(set(NAME.findall(text))) if (variable := self.state.names.get(name))]
         return (text, *((v.root, self.state.assigned.get(v.root)) for v in found)), turned
 
     def loop(self, *nodes: Node | None) -> None:
@@ -159,26 +159,26 @@ class Statements(FunctionReader):
 
     def do_for_statement(self, node: Node) -> None:
         with self.state.scope():
-            self.execute(part(node, "initializer"))
+            self.execute(node.child_by_field_name("initializer"))
             self.loop(*(part(node, name) for name in ("condition", "body", "update")))
 
     def do_while_statement(self, node: Node) -> None:
-        self.loop(part(node, "condition"), part(node, "body"))
+        self.loop(node.child_by_field_name("condition"), node.child_by_field_name("body"))
 
     def do_do_statement(self, node: Node) -> None:
-        self.loop(part(node, "body"), part(node, "condition"))
+        self.loop(node.child_by_field_name("body"), node.child_by_field_name("condition"))
 
     def do_for_range_loop(self, node: Node) -> None:
-        elements = self.state.select(self.evaluator.value(part(node, "right")), DEREF)
-        declarator = part(node, "declarator")
+        elements = self.state.select(self.evaluator.value(node.child_by_field_name("right")), DEREF)
+        declarator = node.child_by_field_name("declarator")
         with self.state.scope():
             if declarator:
                 self.declarations.declare(declarator, self.frame.text(part(node, "type")) or "auto", elements, node)
-            self.loop(part(node, "body"))
+            self.loop(node.child_by_field_name("body"))
 
     def do_switch_statement(self, node: Node) -> None:
-        self.execute(part(node, "condition"))
-        self.branch(part(node, "body"))
+        self.execute(node.child_by_field_name("condition"))
+        self.branch(node.child_by_field_name("body"))
 
     def do_return_statement(self, node: Node) -> None:
         self.state.now = self.frame.here(node)
@@ -198,7 +198,7 @@ class Statements(FunctionReader):
 
     def do_declaration(self, node: Node) -> None:
         self.state.now = self.frame.here(node)
-        kind = part(node, "type")
+        kind = node.child_by_field_name("type")
         text = self.frame.text(kind)
         before = self.frame.body.source[node.start_byte : kind.end_byte if kind else node.start_byte]
         static = bool(STATIC.search(before))
@@ -212,7 +212,7 @@ class Statements(FunctionReader):
 
     def initialise(self, node: Node, kind: str, static: bool) -> None:
         """`T x = value`, `T x(values)`, `T x{values}`."""
-        declarator, value = part(node, "declarator"), part(node, "value")
+        declarator, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
         if not declarator:
             return
         atomic = self.atomic(kind, value)
@@ -260,10 +260,10 @@ class Statements(FunctionReader):
 
     def vexing(self, declarator: Node, kind: str, node: Node) -> None:
         """`Kernel k(a, b);` parses as the declaration of a function."""
-        inner = part(declarator, "declarator")
+        inner = declarator.child_by_field_name("declarator")
         if not is_a(inner, "identifier") or kind == "void":
             return
-        parameters = children(part(declarator, "parameters"))
+        parameters = children(declarator.child_by_field_name("parameters"))
         values = [self.mentioned(self.frame.text(parameter)) for parameter in parameters]
         if bare(kind) == ATOMIC and values:
             self.declarations.declare(inner, ATOMIC, values[0], node)
@@ -280,7 +280,7 @@ class Statements(FunctionReader):
 
     def mentioned(self, text: str) -> Value:
         """The variables that an expression names, where it was parsed as a parameter: `reinterpret_cast<T*>(x)`."""
-        value = union(self.evaluator.named(name) for name in NAME.findall(text) if self.state.find(name))
+        value = union(self.evaluator.named(name) for name in NAME.findall(text) if self.state.names.get(name))
         if "[" in text:
             value = self.state.select(value, DEREF)
             self.state.read(value)

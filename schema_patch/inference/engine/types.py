@@ -41,7 +41,7 @@ class Types(FunctionReader):
 
     def class_of(self, text: str) -> str:
         """The class of the tree that a type names, through aliases; empty where it is none."""
-        smart = SMART.search(text)
+        smart = SMART.search(text) if "_ptr" in text else None
         name = bare(smart[1] if smart else text)
         local = self.frame.types
         for _ in range(5):
@@ -77,27 +77,27 @@ class Types(FunctionReader):
         if node.type == "this":
             return next(reversed(self.frame.function.scope), "")
         if node.type == "identifier":
-            variable = self.frame.state.find(self.frame.text(node))
+            variable = self.frame.state.names.get(self.frame.text(node))
             if variable:
                 return variable.cls
             scope = self.frame.function.scope
             return self.field_class(scope[-1], self.frame.text(node)) if self.frame.function.in_class and scope else ""
         if node.type in ("parenthesized_expression", "pointer_expression", "subscript_expression"):
-            return self.class_of_expression(part(node, "argument") or first(node), depth + 1)
+            return self.class_of_expression(node.child_by_field_name("argument") or first(node), depth + 1)
         if node.type == "cast_expression":
-            return self.class_of(self.frame.text(part(node, "type")))
+            return self.class_of(self.frame.text(node.child_by_field_name("type")))
         if node.type == "field_expression":
-            cls = self.class_of_expression(part(node, "argument"), depth + 1)
-            return self.field_class(cls, self.frame.text(part(node, "field"))) if cls else ""
+            cls = self.class_of_expression(node.child_by_field_name("argument"), depth + 1)
+            return self.field_class(cls, self.frame.text(node.child_by_field_name("field"))) if cls else ""
         return self.class_of_call(node, depth) if node.type == "call_expression" else ""
 
     def class_of_call(self, node: Node, depth: int) -> str:
         """The class that a call is declared to give back."""
-        function, inner = part(node, "function"), part(node, "arguments")
+        function, inner = node.child_by_field_name("function"), node.child_by_field_name("arguments")
         if function is None or inner is None:
             return ""
         count = inner.named_child_count
-        if field := part(function, "field"):
+        if field := function.child_by_field_name("field"):
             cls, names = self.class_of_expression(part(function, "argument"), depth + 1), self.frame.names(field)
             return self.returned_class(self.frame.methods(cls, names[-1], count)) if cls and names else ""
         if function.type not in ("identifier", "qualified_identifier", "template_function"):
@@ -105,7 +105,7 @@ class Types(FunctionReader):
         names = self.frame.names(function)
         if names and names[-1] in CASTS:
             return next(iter(self.class_of(text) for text in self.frame.template_arguments(function)), "")
-        if not names or self.frame.state.find(names[-1]):
+        if not names or self.frame.state.names.get(names[-1]):
             return ""
         return self.returned_class(self.index.resolve(names[-1], names[:-1], count, self.frame.function))
 

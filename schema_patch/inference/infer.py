@@ -196,6 +196,8 @@ class Inference:
             return []
         found = self.index.resolve(names[-1], names[:-1], count, at)
         found = found or self.index.resolve(names[-1], names[-2:-1], count, at)
+        # Of the stable ABI, a function that takes the stack, whatever the number of the operator's arguments.
+        stack = self.index.resolve(names[-1], names[:-1], 3, at)
         wrapped = WRAPPED.search(implementation.text)
         if wrapped and (not found or any(self.hands_on(function) for function in found)):
             # `drop_return<&f>`, `boxed<f, void, …>`: what it wraps is what is called.
@@ -203,19 +205,13 @@ class Inference:
             found = self.index.resolve(names[-1], names[:-1], count, at) or found
             whole = [] if found else self.index.resolve(names[-1], names[:-1], -1, at)
             found = found or [function for function in whole if 0 <= function.arity[1] < count]
-        return found or self.boxed(implementation, at)
+        return found or [function for function in stack if BOXED.search(self.index.signature(function)[1])]
 
     def hands_on(self, function: Function) -> bool:
         """Whether a template takes a function as its first argument: `template <auto F, class R>`."""
         head = template_list(self.index.signature(function)[0])
         first = split(head)[0] if head.strip() else ""
         return bool(first) and not re.match(r"\s*(?:typename|class|bool|int|size_t|unsigned)\b", first)
-
-    def boxed(self, implementation: Implementation, at: Function) -> list[Function]:
-        """A function of the stable ABI that takes the stack, whatever the number of the operator's arguments."""
-        names = function_names(implementation.text)
-        found = self.index.resolve(names[-1], names[:-1], 3, at) if names else []
-        return [function for function in found if BOXED.search(self.index.signature(function)[1])]
 
     def around(self, implementation: Implementation) -> Function:
         """The registration block as a function: what names mean there."""

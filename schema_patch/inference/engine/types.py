@@ -115,7 +115,7 @@ class Types(FunctionReader):
         own = [f for f in self.index.functions.get(cls, ()) if f.in_class and f.scope[-1:] == (cls,)]
         if own or depth > NESTED:
             return [f for f in self.frame.methods(cls, cls, count) if f.scope[-1:] == (cls,)]
-        for found in nearest(self.index.classes.get(cls, []), path, lambda c: c.path)[:1]:
+        for found in nearest(self.index.classes.get(cls, []), path)[:1]:
             for base in found.bases:
                 inherited = self.constructors(self.class_of(base), count, depth + 1)
                 if inherited:
@@ -143,7 +143,7 @@ class Types(FunctionReader):
 
     def field_class(self, cls: str, name: str) -> str:
         """The class that a field of a class is declared to have, or to point to."""
-        for found in nearest(self.index.classes.get(cls, []), self.frame.path, lambda c: c.path):
+        for found in nearest(self.index.classes.get(cls, []), self.frame.path):
             for text in found.fields:
                 if name in NAME.findall(text.split("=")[0]):
                     before = split(text)[0].split("=")[0]

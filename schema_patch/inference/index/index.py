@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 from schema_patch.schemas.inferred import Answer
@@ -109,7 +110,7 @@ class Index:
         found = self.macros.get(name)
         if not found:
             return None
-        near = [macro for _, macro in nearest(found, path, lambda item: item[0])]
+        near = [macro for _, macro in nearest(found, path, itemgetter(0))]
         own = [m for where, m in found if where == path and m.at <= at]
         macro = _said(own) if own else next((m for m in near if m.body), near[0])
         if macro.parameters is None and NUMBER.fullmatch(macro.body) and macro.body:
@@ -141,7 +142,7 @@ class Index:
             deepest = max((len(f.scope) for f in found), default=0)
             same = [f for f in found if len(f.scope) == deepest and f.path == path]
             found = same or found
-        return nearest(found, path, lambda f: f.path)
+        return nearest(found, path)
 
     def meanings(self, qualifiers: tuple[str, ...], path: str) -> list[tuple[str, ...]]:
         """Qualifiers as an alias of their file has them, as written, and as an alias of any other file has them."""
@@ -175,7 +176,7 @@ class Index:
         if not found and every:
             family = self.family((kind,)) - {kind}
             found = [f for f in every if f.scope[-1] in family]
-        return nearest(found, path, lambda f: f.path)
+        return nearest(found, path)
 
     def takes(self, function: Function, count: int) -> bool:
         """Whether a call with so many arguments fits, given the defaults of the function's own declaration."""
@@ -234,7 +235,7 @@ class Index:
     @remembered
     def fields(self, kind: str, path: str) -> tuple[str, ...]:
         """The names of a class's fields, bases first, in order."""
-        found = nearest(self.classes.get(kind, []), path, lambda c: c.path)
+        found = nearest(self.classes.get(kind, []), path)
         if not found:
             return ()
         names: list[str] = []
@@ -280,7 +281,7 @@ def takes(function: Function, count: int) -> bool:
     return count < 0 or (least <= count and (most < 0 or count <= most))
 
 
-def nearest(items: list, path: str, where) -> list:  # type: ignore[no-untyped-def, type-arg]
+def nearest(items: list, path: str, where=attrgetter("path")) -> list:  # type: ignore[no-untyped-def, type-arg]
     """Those of the same file, else those that share the longest folder path."""
     if len(items) < 2:
         return list(items)

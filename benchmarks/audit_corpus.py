@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schema_patch.audit import judge
-from schema_patch.commands import console
 from schema_patch.model import Location, Verdict
 from schema_patch.schemas.inferred import Answer, Kind
 from schema_patch.text import files
@@ -60,7 +59,7 @@ class Operator:
 def operators_of(folder: Path) -> tuple[list[Operator], float, float]:
     """The operators of one repository in C++ and Python, with the audit's wall and processor seconds."""
     started, before = time.perf_counter(), _processor()
-    result = judge.audit([str(folder)], console.Steps(), cached=False)
+    result = judge.audit([str(folder)], files.Steps(), cached=False)
     rows = [(row.operator, row.operator.schema.writes, row.inferred.answers, row.judgement) for row in result.rows]
     found = [Operator(o.op, o.location, frozenset(w), a, j.verdict is not Verdict.UNKNOWN) for o, w, a, j in rows]
     for row in result.python:

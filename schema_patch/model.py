@@ -23,6 +23,12 @@ class Location:
     line: int = 0
     column: int = 0
 
+    @classmethod
+    def at(cls, path: str, data: bytes, offset: int) -> Location:
+        """Where a byte of a file stands."""
+        start = data.rfind(b"\n", 0, offset) + 1
+        return cls(path, data.count(b"\n", 0, offset) + 1, offset - start + 1)
+
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
 

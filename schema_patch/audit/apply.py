@@ -6,40 +6,30 @@ Reads files; writes none. What is wrong is in audit_python.py, the edits are in 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from schema_patch.model import Location, ToolError, Verdict
+from schema_patch.model import ToolError, Verdict
 from schema_patch.python import registrations, tree
-from schema_patch.python.flow import Natives
-from schema_patch.schemas.inferred import Inferred
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.selection import ALL, Selection, namespace_of
 from schema_patch.source.plans import Change, FilePlan, TreePlan
 from schema_patch.text import edits, files
 
 from . import python as audit_python
-from .python import PyRow, Writes
+from .python import CppFacts, PyRow
 
 
-def plan(
-    root: str,
-    known: Writes,
-    ops: Selection = ALL,
-    bound: Mapping[Location, Inferred] | None = None,
-    natives: Natives | None = None,
-) -> TreePlan:
-    """The plan for the Python files at a path, for all operators or those of `ops`.
+def rows_of(python: tree.Python, known: CppFacts, ops: Selection) -> list[PyRow]:
+    """The operators that Python files register, or those of `ops`, judged as the files stand."""
+    rows = audit_python.judge(python, known)
+    return [row for row in rows if ops.takes(row.checked.op, namespace_of(row.operator.name))]
 
-    `known`: which arguments the operators that Python calls write, by position; `bound`: what the C++ does of which the
-    schema stands in Python; `natives`: what functions of C++ do that Python calls.
-    """
+
+def plan(root: str, known: CppFacts, ops: Selection = ALL) -> TreePlan:
+    """The plan for the Python files at a path, for all operators or those of `ops`."""
     made = TreePlan()
     python = tree.gather([root], lambda _: None)
-    rows = [
-        row
-        for row in audit_python.judge(python, known, bound, natives)
-        if ops.takes(row.checked.op, namespace_of(row.operator.name))
-    ]
+    rows = rows_of(python, known, ops)
     made.left = [row.finding for row in rows if row.finding and not row.finding.fixable]
     inside = os.path.realpath(root)
     done: set[str] = set()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from schema_patch.inference import work
 from schema_patch.inference.index import tree
@@ -18,13 +17,13 @@ from schema_patch.inference.index.store import Store
 from schema_patch.inference.native import NativeFunctions
 from schema_patch.inference.operators import ImplementedOperator
 from schema_patch.inference.scripts import Scripts
-from schema_patch.model import Checked, Effect, Finding, Location, Report, Severity, ToolError, Verdict
+from schema_patch.model import Checked, Effect, Finding, Report, Severity, ToolError, Verdict
 from schema_patch.python import tree as pytree
 from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate, rules, table
 from schema_patch.schemas.annotate import Returns
 from schema_patch.schemas.grammar import Schema
-from schema_patch.schemas.inferred import Answer, Inferred, Kind, Native
+from schema_patch.schemas.inferred import Answer, Inferred, Kind
 from schema_patch.schemas.rules import Judgement
 from schema_patch.schemas.types import Arg
 from schema_patch.source import patch
@@ -33,14 +32,7 @@ from schema_patch.text.collector import without_collector
 
 from . import patches
 from . import python as audit_python
-
-
-class AuditSteps(Protocol):
-    """Hears of each file before it is read, and how many there are."""
-
-    def __call__(self, path: str) -> None: ...
-
-    def expect(self, count: int) -> None: ...
+from .python import CppFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +53,16 @@ class Audit:
     python: list[audit_python.PyRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     checked: list[Checked] = field(default_factory=list)
-    bound: dict[Location, Inferred] = field(default_factory=dict)  # of schemas that stand in Python, what C++ does
-    natives: dict[str, Native | None] = field(default_factory=dict)  # functions of C++ that Python was seen to call
+    cpp: CppFacts = field(default_factory=CppFacts)  # what Python has to do with
     errors: list[ToolError] = field(default_factory=list)
     sources: dict[str, bytes] = field(default_factory=dict)  # of the files that findings stand in
 
 
 @without_collector()
-def audit(paths: Sequence[str], step: AuditSteps, *, cached: bool = True, known: table.Table | None = None) -> Audit:
+def audit(paths: Sequence[str], step: files.Steps, *, cached: bool = True, known: table.Table | None = None) -> Audit:
     """Infers and judges every operator that these trees register. `known`: what else is known of them."""
     result = Audit()
-    found = list(_files(paths, result.errors))
+    found = list(filter(os.path.isfile, files.paths(paths, result.errors)))
     step.expect(len(found))
     store = Store("\n".join(map(os.path.abspath, paths)), cached)
     python = pytree.gather(paths, step)
@@ -84,16 +75,15 @@ def audit(paths: Sequence[str], step: AuditSteps, *, cached: bool = True, known:
     rows = [judge(operator, completed(operator, what, known)) for operator, what in zip(every, inferred, strict=True)]
     # A schema that stands in Python is judged among those, by what C++ does.
     result.rows = [row for row in rows if row.operator.location.path not in python.data]
-    result.bound = {row.operator.location: row.inferred for row in rows if row.operator.implementations}
+    bound = {row.operator.location: row.inferred for row in rows if row.operator.implementations}
     operators = [row.operator for row in result.rows]
     for row in result.rows:
         told = findings(row)
         result.checked.append(_checked(row, told))
         result.findings += told
     result.checked += unread(whole, operators)
-    natives = NativeFunctions(work.inference_of(index))
-    result.python = audit_python.judge(python, writes_of(result.rows), result.bound, natives)
-    result.natives = natives.known
+    result.cpp = CppFacts(writes_of(result.rows), bound, NativeFunctions(work.inference_of(index)))
+    result.python = audit_python.judge(python, result.cpp)
     result.checked += [row.checked for row in result.python]
     result.findings += [row.finding for row in result.python if row.finding]
     result.findings += audit_python.fakes(python, operators) + audit_python.untold(python)
@@ -138,20 +128,6 @@ def completed(operator: ImplementedOperator, inferred: Inferred, known: table.Ta
     words = effect.results if len(effect.results) == len(inferred.returns) else effect.results * len(inferred.returns)
     returns = tuple(word if was == "unknown" else was for was, word in zip(inferred.returns, words, strict=True))
     return replace(inferred, answers=tuple(map(answer, inferred.answers)), returns=returns)
-
-
-def _files(paths: Iterable[str], errors: list[ToolError]) -> Iterable[str]:
-    """The C++ files of the trees; one that leads out of them is an error and the next is taken."""
-    seen: set[str] = set()
-    for root in paths:
-        try:
-            for path in files.find(root):
-                real = os.path.realpath(path)
-                if real not in seen and os.path.isfile(real):
-                    seen.add(real)
-                    yield path
-        except ToolError as error:  # the next tree is read all the same
-            errors.append(error)
 
 
 def judge(operator: ImplementedOperator, inferred: Inferred) -> AuditedOperator:
@@ -291,56 +267,41 @@ def _facts(row: AuditedOperator) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class InferredTable(table.Table):
-    """The operator table, and what was inferred of operators that it does not know."""
+    """The operator table, and what an audit inferred of operators that it does not know."""
 
+    audit: Audit = field(default_factory=Audit)
     inferred: dict[tuple[str, tuple[str, ...]], Effect] = field(default_factory=dict)
-    python: frozenset[str] = frozenset()  # operators that Python registers
-    written: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by C++ operators: for Python that calls them
-    unwritten: dict[tuple[str, str, str], str] = field(default_factory=dict)  # schemas by path, operator and function
-    bound: dict[Location, Inferred] = field(default_factory=dict)  # what C++ does whose schema stands in Python
-    natives: dict[str, Native | None] = field(default_factory=dict)  # C++ that Python calls by other ways
-    left: tuple[Finding, ...] = ()  # of operators of which not all is known that their schema has to say
 
     def schema_of(self, path: str, op: str, function: str) -> str | None:
-        return self.unwritten.get((path, op, function))
+        wanted, rows = (path, op, function), (row.operator for row in self.audit.rows if not row.operator.written)
+        same = (o for o in rows if (o.location.path, o.op, o.implementations[0].text) == wanted)
+        return next((operator.schema.text for operator in same), None)
 
     def effect(self, schema: Schema, namespace: str | None = None) -> Effect | None:
-        known = super().effect(schema, namespace)
-        return known or self.inferred.get((schema.op, tuple(arg.name for arg in schema.args)))
+        return super().effect(schema, namespace) or self.inferred.get(_key(schema))
 
     def knows(self, name: str) -> bool:
-        return super().knows(name) or name in self.python or any(op == name for op, _ in self.inferred)
+        seen = (*(row.checked.op for row in self.audit.python), *(op for op, _ in self.inferred))
+        return super().knows(name) or name in seen
+
+    @property
+    def left(self) -> list[Finding]:
+        """What is found of operators of which not all is known that their schema has to say."""
+        effect = super().effect
+        rows = (row for row in self.audit.rows if half(row))
+        new = (row for row in rows if effect(row.operator.schema, row.operator.namespace) is None)
+        return [finding for row in new for finding in findings(row)]
 
 
 def inferred_table(known: table.Table, result: Audit) -> InferredTable:
     """A table for `apply`. Two operators of one name and arguments that do different things are left out."""
     effects: dict[tuple[str, tuple[str, ...]], set[Effect]] = {}
     for row in result.rows:
-        key = (row.operator.op, tuple(arg.name for arg in row.operator.schema.args))
         if row.judgement.verdict is not Verdict.UNKNOWN and not half(row):
-            effects.setdefault(key, set()).add(row.effect)
+            effects.setdefault(_key(row.operator.schema), set()).add(row.effect)
     sure = {key: found.pop() for key, found in effects.items() if len(found) == 1}
-    python = frozenset(row.checked.op for row in result.python)
-    unwritten = {
-        (o.location.path, o.op, o.implementations[0].text): o.schema.text
-        for o in (row.operator for row in result.rows)
-        if not o.written
-    }
-    left = tuple(
-        finding
-        for row in result.rows
-        if half(row) and known.effect(row.operator.schema, row.operator.namespace) is None
-        for finding in findings(row)
-    )
-    return InferredTable(
-        known.namespaces,
-        known.entries,
-        known.recognised,
-        sure,
-        python,
-        writes_of(result.rows),
-        unwritten,
-        result.bound,
-        result.natives,
-        left,
-    )
+    return InferredTable(known.namespaces, known.entries, known.recognised, result, sure)
+
+
+def _key(schema: Schema) -> tuple[str, tuple[str, ...]]:
+    return schema.op, tuple(arg.name for arg in schema.args)

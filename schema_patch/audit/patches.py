@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from schema_patch.cpp.literals import read as read_literals
 from schema_patch.model import Checked, Location, Span, Verdict
@@ -36,8 +37,8 @@ def schemas(path: str) -> list[Checked]:
             schema = parse(read_literals(text, spans).text)
         except (SchemaError, Unreadable):
             continue  # a doc string, or a name alone
-        line = text.count(b"\n", 0, spans[0].start) + 1
-        column = spans[0].start - (text.rfind(b"\n", 0, spans[0].start) + 1) + 2
+        where = Location.at(path, text, spans[0].start)
+        where = replace(where, column=where.column + 1)  # behind the sign of the line
         reason = "in a patch file: read, not judged; apply it and audit the result"
-        found.append(Checked(schema.op, Location(path, line, column), schema.text, Verdict.UNKNOWN, reason))
+        found.append(Checked(schema.op, where, schema.text, Verdict.UNKNOWN, reason))
     return found

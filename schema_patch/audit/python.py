@@ -6,25 +6,32 @@ Reads files; flow is in pyflow.py. An operator whose mutates_args is computed at
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from schema_patch.inference.operators import Defined, ImplementedOperator
 from schema_patch.model import Checked, Edit, Finding, Location, Severity, Verdict
 from schema_patch.python import edits as pyedits
 from schema_patch.python import flow
-from schema_patch.python.flow import Natives
 from schema_patch.python.modules import Modules
 from schema_patch.python.registrations import FakeSignature, PyOperator
 from schema_patch.python.tree import Python
-from schema_patch.python.values import arguments
+from schema_patch.python.values import Natives, arguments
 from schema_patch.report.text import one_line
 from schema_patch.schemas import annotate
 from schema_patch.schemas.grammar import Schema
-from schema_patch.schemas.inferred import Answer, Inferred, Kind
+from schema_patch.schemas.inferred import Answer, Inferred, Kind, Native
 from schema_patch.text.mapped import Unreadable
 
-Writes = Mapping[str, tuple[int, ...]]
+
+@dataclass(frozen=True)
+class CppFacts:
+    """What C++ does that Python has to do with: the arguments that operators write, by position; operators whose schema
+    stands in Python, by where; functions that Python calls by other ways."""
+
+    writes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    bound: Mapping[Location, Inferred] = field(default_factory=dict)
+    natives: Natives = field(default_factory=dict[str, Native | None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +63,8 @@ def untold(python: Python) -> list[Finding]:
     return [Finding("SP002", place, "", message, Severity.WARNING) for place in places]
 
 
-def judge(
-    python: Python, known: Writes, bound: Mapping[Location, Inferred] | None = None, natives: Natives | None = None
-) -> list[PyRow]:
-    """The verdict on every operator that Python registers. `bound`: what the C++ does that some of them are; `natives`:
-    what C++ functions do that are called otherwise."""
+def judge(python: Python, known: CppFacts) -> list[PyRow]:
+    """The verdict on every operator that Python registers."""
     found: list[PyRow] = []
     modules = Modules(python.paths)
     implemented = {op: (source, name) for source in python.sources for op, name in source.implemented.items()}
@@ -71,9 +75,9 @@ def judge(
             if not name and operator.name in implemented:
                 home, name = implemented[operator.name]
             function = source.decorated.get(operator.location) or home.functions.get(name)
-            cpp = (bound or {}).get(operator.location)
+            cpp = known.bound.get(operator.location)
             if function is not None:
-                read = flow.read(function, home.path, home.functions, known, modules, natives)
+                read = flow.read(function, home.path, home.functions, known.writes, modules, known.natives)
                 answers, returns = _as_declared(operator, *read)
             elif cpp is not None:
                 answers, returns = {answer.name: answer for answer in cpp.answers}, cpp.returns
@@ -124,20 +128,17 @@ def _judged(
         reason = f"writes {', '.join(map(repr, missing))} undeclared" + (
             f"; only {', '.join(map(repr, declares))} declared" if declares else ""
         )
-        edits: tuple[Edit, ...] = ()
-        message = f"{reason}: {chains}"
-        try:
+
+        def edits() -> tuple[Edit, ...]:
             if operator.schema and schema:
                 first = returns[0] if returns and returns[0] in answers else "unknown"
-                edits = pyedits.annotated(schema, operator.schema, (*declares, *missing), first, bare=bare)
-            elif function is not None:
-                _tensors(function, missing)
-                edits = pyedits.named(data, operator.mutates_span, missing)
-        except Unreadable as why:
-            message += f" (to be put right by hand: {why})"
-        code = "SP102" if declares else "SP101"
-        finding = Finding(code, operator.location, operator.op, message, Severity.ERROR, edits)
-        return PyRow(operator, _checked(operator, Verdict.WRONG, reason), finding, (*declares, *missing))
+                return pyedits.annotated(schema, operator.schema, (*declares, *missing), first, bare=bare)
+            if function is None:
+                return ()
+            _tensors(function, missing)
+            return pyedits.named(data, operator.mutates_span, missing)
+
+        return _wrong(operator, "SP102" if declares else "SP101", reason, f": {chains}", (*declares, *missing), edits)
     if aliases:
         return _aliasing(operator, schema, aliases, declares, bare)
     unknown = [(name, a) for name, a in answers.items() if a.kind is Kind.UNKNOWN and name not in declares]
@@ -171,17 +172,27 @@ def _aliasing(
 ) -> PyRow:
     """An operator that hands an argument, or a view of it, back as if it were new."""
     what = "; ".join(f"returns '{name}'" + (f" in place {n}" if n else "") for n, name in aliases.items())
-    reason, edits = f"{what} as if it were a new tensor", tuple[Edit, ...]()
-    message = reason
-    try:
+
+    def edits() -> tuple[Edit, ...]:
         if not (operator.schema and schema):
             raise Unreadable("torch takes no operator of this kind that returns an argument: return nothing, or a copy")
         if set(aliases) != {0}:
             raise Unreadable("it is not the first returned value")
-        edits = pyedits.annotated(schema, operator.schema, declares, aliases[0], bare=bare)
+        return pyedits.annotated(schema, operator.schema, declares, aliases[0], bare=bare)
+
+    return _wrong(operator, "SP103", f"{what} as if it were a new tensor", "", declares, edits)
+
+
+def _wrong(
+    operator: PyOperator, code: str, reason: str, told: str, declares: Sequence[str],
+    edits: Callable[[], tuple[Edit, ...]],
+) -> PyRow:  # fmt: skip
+    """The finding for this reason, `told` behind it, with the edits after which the operator declares so."""
+    try:
+        finding = Finding(code, operator.location, operator.op, reason + told, Severity.ERROR, edits())
     except Unreadable as why:
-        message += f" (to be put right by hand: {why})"
-    finding = Finding("SP103", operator.location, operator.op, message, Severity.ERROR, edits)
+        message = f"{reason}{told} (to be put right by hand: {why})"
+        finding = Finding(code, operator.location, operator.op, message)
     return PyRow(operator, _checked(operator, Verdict.WRONG, reason), finding, tuple(declares))
 
 
@@ -234,14 +245,15 @@ def _compare(operator: ImplementedOperator, fake: FakeSignature) -> list[Finding
             message += f": a call that gives '{schema.args[len(fake.parameters)].name}' fails"
             return [Finding("SP108", where, op, message, Severity.WARNING)]
         return [Finding("SP108", where, op, message)]
-    found = []
-    for arg, (name, default) in zip(schema.args, fake.parameters, strict=False):
-        if arg.name == name and arg.default is not None and default is not None and not _same(arg.default, default):
-            message = f"'{name}' is {default} by default in the fake, {arg.default} in the schema"
-            found.append(
-                Finding("SP108", Location(where.path, where.line, where.column), op, message, Severity.WARNING)
-            )
-    return found
+    pairs = zip(schema.args, fake.parameters, strict=False)
+    told = ((name, given, arg.default) for arg, (name, given) in pairs if arg.name == name)
+    return [
+        Finding(
+            "SP108", where, op, f"'{name}' is {given} by default in the fake, {said} in the schema", Severity.WARNING
+        )
+        for name, given, said in told
+        if None not in (given, said) and not _same(str(given), str(said))
+    ]
 
 
 def _same(first: str, second: str) -> bool:

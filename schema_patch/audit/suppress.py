@@ -40,11 +40,10 @@ def read(path: str, data: bytes) -> list[Suppression]:
     found = []
     lines = data.splitlines() if COMMENT.search(data) else []
     for match in COMMENT.finditer(data):
-        line = data.count(b"\n", 0, match.start()) + 1
-        column = match.start() - (data.rfind(b"\n", 0, match.start()) + 1) + 1
+        where = Location.at(path, data, match.start())
         reason = match[2].decode("utf-8", "replace").removesuffix("*/").strip()
         codes = frozenset(CODES.findall((match[1] or b"").decode("utf-8", "replace")))
-        found.append(Suppression(Location(path, line, column), codes, reason, _last(lines, line)))
+        found.append(Suppression(where, codes, reason, _last(lines, where.line)))
     return found
 
 

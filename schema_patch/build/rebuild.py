@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from schema_patch.model import Location, Report, Severity, ToolError
 from schema_patch.schemas.annotate import Returns
@@ -24,7 +23,7 @@ from schema_patch.source import patch, plans, tree
 from schema_patch.source.patch import Unit
 from schema_patch.text import diff as difftext
 from schema_patch.text import files, journal
-from schema_patch.text.files import SKIPPED
+from schema_patch.text.files import SKIPPED, Steps
 from schema_patch.verify import compare, provenance, survey
 from schema_patch.verify.gather import gather
 
@@ -35,16 +34,7 @@ from .driver.runtime import at, major
 from .toolchain import Facts, compiler_libraries
 from .wheelbuild import Settings
 
-
-class Progress(Protocol):
-    """Hears what is at hand, and how much there is of it."""
-
-    def __call__(self, path: str) -> None: ...
-
-    def expect(self, count: int) -> None: ...
-
-
-Watch = Callable[[str], AbstractContextManager[Progress]]
+Watch = Callable[[str], AbstractContextManager[Steps]]
 
 # What earlier builds left, and what is no source: anywhere in a tree, and at its top.
 IGNORED = (*SKIPPED, "*.egg-info", "*.pyc", "*.o", "*.so", "*.whl", journal.NAME)
@@ -247,9 +237,7 @@ def left_out(made: Patch, root: Path, log: str) -> frozenset[str]:
     return frozenset(made.known) - built if built else frozenset()
 
 
-def verify(
-    wheel: Path, made: Patch, left: frozenset[str], job: Job, table: Table, progress: Progress
-) -> Report:  # fmt: skip
+def verify(wheel: Path, made: Patch, left: frozenset[str], job: Job, table: Table, progress: Steps) -> Report:
     """Judges a wheel: every known operator of the sources that were built is in it, right, as the source has it, with
     code for the devices, for the runtime that was built against. Of those `left` out it warns."""
     wanted = frozenset(made.known) - left
@@ -303,7 +291,7 @@ def digest_of(root: Path) -> str:
     return whole.hexdigest()
 
 
-def _build(job: Job, root: Path, into: Path, log: Path, progress: Progress) -> Path:
+def _build(job: Job, root: Path, into: Path, log: Path, progress: Steps) -> Path:
     into.mkdir()
     return wheelbuild.build(root, into, log, job.settings, job.source, progress, progress.expect)
 

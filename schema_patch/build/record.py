@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from schema_patch.model import ToolError
+from schema_patch.report.text import libraries
 
 from .driver.link import Linked
 from .rebuild import Job, Rebuilt
@@ -51,7 +52,7 @@ def record(job: Job, result: Rebuilt, facts: Facts, purpose: str, found: Mapping
         "version": 1,
         "source": {"tree": job.source.resolve().name, "sha256": result.digest, "git": found},
         "patch": {
-            "sha256": hashlib.sha256(made.diff).hexdigest(),
+            "sha256": made.digest,
             "returns": job.returns.value,
             "files": made.files,
         },
@@ -82,10 +83,8 @@ def _linked(one: Linked) -> dict[str, object]:
 
 
 def _libraries(result: Rebuilt) -> list[object]:
-    found = result.report.facts.get("libraries")
     wheel = str(result.wheel)
-    rows = found if isinstance(found, list) else []
-    return [{**row, "path": row["path"].replace(wheel, os.path.basename(wheel))} for row in rows]
+    return [{**row, "path": row["path"].replace(wheel, os.path.basename(wheel))} for row in libraries(result.report)]
 
 
 def _file(path: Path) -> dict[str, object]:

@@ -12,7 +12,7 @@ import click
 from schema_patch.commands.console import TABLES, Reporting, progress, reported, show_errors, tables
 from schema_patch.model import Report, ToolError, Verdict
 from schema_patch.report.text import one_line
-from schema_patch.schemas.selection import Selection, namespace_of
+from schema_patch.schemas.selection import Selection
 
 from .help import Command, examples
 
@@ -90,16 +90,15 @@ def plan_python(path: str, known: InferredTable, ops: Selection) -> TreePlan:
     """New bytes for the Python files at a path that register operators and do not declare what these write."""
     from schema_patch.audit import apply
 
-    return apply.plan(path, known.written, ops, known.bound, known.natives)
+    return apply.plan(path, known.audit.cpp, ops)
 
 
 def python_rows(paths: Iterable[str], known: InferredTable, ops: Selection) -> list[PyRow]:
     """The operators that Python files at these paths register, judged as the files stand."""
-    from schema_patch.audit import python
+    from schema_patch.audit import apply
     from schema_patch.python import tree
 
-    rows = python.judge(tree.gather(paths, lambda _: None), known.written, known.bound, known.natives)
-    return [row for row in rows if ops.takes(row.checked.op, namespace_of(row.operator.name))]
+    return apply.rows_of(tree.gather(paths, lambda _: None), known.audit.cpp, ops)
 
 
 def _against(report: Report, baseline: str) -> Report:

@@ -20,6 +20,7 @@ from .help import Command, examples
 if TYPE_CHECKING:
     from schema_patch.build.doctor import Diagnosis
     from schema_patch.build.toolchain import Facts
+    from schema_patch.text.files import Steps
 
 PYTHON = click.option(
     "--python",
@@ -194,7 +195,7 @@ def _equipped(
 
 
 @contextmanager
-def _watch(verb: str) -> Iterator[console.Steps]:
+def _watch(verb: str) -> Iterator[Steps]:
     click.echo(f"{verb} …", err=True)
     with console.progress(verb) as steps:
         yield steps

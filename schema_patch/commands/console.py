@@ -19,6 +19,7 @@ import click
 from schema_patch.model import Report, ToolError, Verdict
 from schema_patch.report.formats import FORMATS, render
 from schema_patch.schemas.selection import Selection, namespace_of, plain
+from schema_patch.text.files import Steps
 
 if TYPE_CHECKING:
     from schema_patch.schemas.table import Table
@@ -218,14 +219,6 @@ def within(asked: Selection, namespace: str) -> tuple[str, ...]:
         if namespace_of(name) not in (None, namespace):
             raise click.BadParameter(f"{name} is not in --namespace {namespace}", param_hint="--ops")
     return tuple(plain(name) for name in asked.names)
-
-
-class Steps:
-    """Hears of each file before it is read, and how many there are; shows nothing itself."""
-
-    def __call__(self, path: str) -> None: ...
-
-    def expect(self, count: int) -> None: ...
 
 
 @contextmanager

@@ -46,9 +46,7 @@ def rewrite(
     paths: Sequence[str],
     known: Table,
     ops: tuple[str, ...],
-    diff: bool,
-    form: str,
-    *,
+    changes: Changes,
     load: bool,
     wheel_out: str | None,
     judge: bool,
@@ -56,9 +54,6 @@ def rewrite(
     """Writes the annotations of the operators asked for, or with `judge` false takes them out; the exit code."""
     from schema_patch.binary import plan
 
-    if diff and form != "text":
-        raise click.UsageError("--diff shows a diff: leave --format out")
-    changes = Changes(diff, form)
     make = plan.annotated if judge else plan.stripped
     work = _Libraries(changes, known, known_ops(ops, known), make, load, wheel_out)
     for path in paths:

@@ -6,7 +6,6 @@ Exit codes: 0 clean, 1 findings, 2 could not run (or nothing was verified). Data
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,12 +24,10 @@ from schema_patch.model import ToolError
 from schema_patch.report.text import one_line
 
 from . import audit, build, ending, installed, serving, sources
+from .changes import Changes
 from .help import SETTINGS, Group, examples
 from .verify import verify_schemas
 from .version import VERSION
-
-if TYPE_CHECKING:
-    from schema_patch.source.patch import SourcePlan
 
 PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 LOAD = click.option("--load", is_flag=True, help="Installed: torch loads the new library before it takes its place.")
@@ -110,28 +107,7 @@ def apply(
     PATH is a source tree or file; or what is installed: a library, a package or site-packages folder, a wheel. There
     the texts of the schemas are changed in place, without a compiler.
     """
-    from schema_patch.schemas.annotate import Returns
-
-    def plan(units: Any, known: Any, wanted: Any) -> SourcePlan:
-        from schema_patch.source import patch
-
-        return patch.annotate_all(units, known, Returns(returns), wanted)
-
-    built, trees = installed.told_apart(paths)
-    if built and returns == "void":
-        raise click.UsageError(f"--returns void: {installed.NO_VOID}: {built[0]}")
-    if built and infer:
-        raise click.UsageError(f"--infer reads sources, and this is installed: {built[0]}")
-    known = tables(own)
-    code = installed.rewrite(built, known, ops, diff, form, load=load, wheel_out=wheel_out, judge=True) if built else 0
-    if trees:
-        inferred = audit.inferred(trees, known) if infer else None
-        python = returns == "void"
-        code = max(
-            code,
-            sources.rewrite(trees, known, ops, diff, form, plan, judge=True, python=python, inferred=inferred),
-        )
-    return code
+    return _rewrite(paths, ops, own, load, wheel_out, diff, form, returns, infer)
 
 
 @schema_patch.command(epilog=examples("schema-patch strip --diff csrc", "schema-patch strip --ops esimd_rms_norm csrc"))
@@ -145,16 +121,34 @@ def strip(
     paths: tuple[str, ...], ops: tuple[str, ...], own: tuple[str, ...], load: bool, wheel_out: str | None, diff: bool
 ) -> int:
     """Take the write annotations of known operators away: the control build of an experiment."""
+    return _rewrite(paths, ops, own, load, wheel_out, diff)
 
-    def plan(units: Any, known: Any, wanted: Any) -> SourcePlan:
-        from schema_patch.source import patch
 
-        return patch.strip_all(units, known, wanted)
-
+def _rewrite(
+    paths: tuple[str, ...],
+    ops: tuple[str, ...],
+    own: tuple[str, ...],
+    load: bool,
+    wheel_out: str | None,
+    diff: bool,
+    form: str = "text",
+    returns: str = "",
+    infer: bool = False,
+) -> int:
+    """`apply`, and without `returns` `strip`, of what is installed and of sources."""
+    if diff and form != "text":
+        raise click.UsageError("--diff shows a diff: leave --format out")
     built, trees = installed.told_apart(paths)
-    known, form = tables(own), "text"
-    code = installed.rewrite(built, known, ops, diff, form, load=load, wheel_out=wheel_out, judge=False) if built else 0
-    return max(code, sources.rewrite(trees, known, ops, diff, form, plan, judge=False) if trees else 0)
+    if built and returns == "void":
+        raise click.UsageError(f"--returns void: {installed.NO_VOID}: {built[0]}")
+    if built and infer:
+        raise click.UsageError(f"--infer reads sources, and this is installed: {built[0]}")
+    known = tables(own)
+    code = installed.rewrite(built, known, ops, Changes(diff, form), load, wheel_out, bool(returns)) if built else 0
+    if not trees:
+        return code
+    inferred = audit.inferred(trees, known) if infer else None
+    return max(code, sources.rewrite(trees, known, ops, Changes(diff, form), returns, inferred))
 
 
 @schema_patch.command(epilog=examples("schema-patch revert csrc", "schema-patch revert mylib otherlib"))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import click
 
 from schema_patch.model import Report
 
@@ -18,34 +15,25 @@ if TYPE_CHECKING:
     from schema_patch.audit.judge import InferredTable
     from schema_patch.schemas.selection import Selection
     from schema_patch.schemas.table import Table
-    from schema_patch.source.patch import SourcePlan, Unit
-
-Make = Callable[..., "SourcePlan"]
+    from schema_patch.source.patch import Unit
 
 
 def rewrite(
     paths: tuple[str, ...],
     known: Table,
     ops: tuple[str, ...],
-    diff: bool,
-    form: str,
-    make: Make,
-    *,
-    judge: bool,
-    python: bool = False,
-    inferred: InferredTable | None = None,
+    changes: Changes,
+    returns: str,
+    inferred: InferredTable | None,
 ) -> int:
-    """Carries out what `make` plans for the operators asked for; the exit code.
+    """Annotates the operators asked for, or without `returns` takes annotations away; the exit code.
 
-    python: callers and fakes follow operators that return nothing now. inferred: what operators in no table do.
+    Where they return nothing then, callers and fakes follow. inferred: what operators in no table do.
     """
-    if diff and form != "text":
-        raise click.UsageError("--diff shows a diff: leave --format out")
     known = inferred or known
-    changes = Changes(diff, form)
-    work = _Trees(changes, paths, known, known_ops(ops, known), inferred)
-    work.registrations(make)
-    return changes.end(work.judged(python) if judge else None)
+    work = _Trees(changes, paths, known, known_ops(ops, known), inferred, returns)
+    work.registrations()
+    return changes.end(work.judged() if returns else None)
 
 
 @dataclass
@@ -57,17 +45,22 @@ class _Trees:
     known: Table
     wanted: Selection
     inferred: InferredTable | None
+    returns: str
     before: list[Unit] = field(default_factory=list)
     after: list[Unit] = field(default_factory=list)
 
-    def registrations(self, make: Make) -> None:
+    def registrations(self) -> None:
         """In C++, and where something was inferred, in Python too."""
-        from schema_patch.source import tree
+        from schema_patch.schemas.annotate import Returns
+        from schema_patch.source import patch, tree
 
         for path in self.paths:
             with progress("reading") as step:
                 units, errors = tree.read([path], self.known, step)
-            plan = make(units, self.known, self.wanted)
+            if self.returns:
+                plan = patch.annotate_all(units, self.known, Returns(self.returns), self.wanted)
+            else:
+                plan = patch.strip_all(units, self.known, self.wanted)
             self.before += units
             self.after += plan.after
             self.changes.troubles += errors
@@ -75,13 +68,14 @@ class _Trees:
             if self.inferred:
                 self.changes.carry_out(audit.plan_python(path, self.inferred, self.wanted), path)
 
-    def judged(self, python: bool) -> Report:
+    def judged(self) -> Report:
         """The files read again, after callers and fakes in Python have followed."""
         from schema_patch.source import patch, tree
 
         with progress("checking") as step:
             units, errors = tree.read(self.paths, self.known, step)
-            gone = patch.gone(self.after if self.changes.diff else units, self.wanted, self.before) if python else []
+            after = self.after if self.changes.diff else units
+            gone = patch.gone(after, self.wanted, self.before) if self.returns == "void" else []
             for path in self.paths:
                 self.changes.carry_out(tree.plan_python(path, gone, step), path)
             findings, more = tree.read_python(self.paths, patch.gone(units, self.wanted, self.before), step)

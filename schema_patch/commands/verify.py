@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from schema_patch.commands import console
-from schema_patch.commands.console import TABLES, Reporting, Steps, reported, split
+from schema_patch.commands.console import TABLES, Reporting, reported, split
 from schema_patch.commands.version import VERSION
 from schema_patch.model import Report, ToolError
 
@@ -16,6 +16,7 @@ from .help import SETTINGS, Command, examples
 
 if TYPE_CHECKING:
     from schema_patch.schemas.table import Table
+    from schema_patch.text.files import Steps
     from schema_patch.verify.gather import Gathered
 
 
@@ -94,32 +95,21 @@ def verify_schemas(
         if against:
             report, summary = _compare(paths, against, split(expect), include_all, step)
         else:
-            asked = (split(require), sycl, split(target), source, device if parity else None)
-            report = _survey(paths, *asked, load, include_all, console.tables(own), step)
+            known = console.tables(own)
+            asked = {"require": split(require), "sycl": sycl, "devices": split(target), "include_all": include_all}
+            report = _survey(paths, known, source, device if parity else None, step, load=load, **asked)
     title = f"verify-schemas {' '.join(paths)}"
     return how.show(how.count(report), title, summary=summary, asked=() if against else paths)
 
 
 def _survey(
-    paths: tuple[str, ...],
-    require: tuple[str, ...],
-    sycl: str | None,
-    devices: tuple[str, ...],
-    source: str | None,
-    parity_device: str | None,
-    load: bool,
-    include_all: bool,
-    known: Table,
-    step: Steps,
+    paths: tuple[str, ...], known: Table, source: str | None, parity_device: str | None, step: Steps, **asked: Any
 ) -> Report:
     from schema_patch.installed import caches
     from schema_patch.schemas import table
     from schema_patch.verify import parity, survey
 
-    report, found = survey.survey_and_facts(
-        paths, require=require, sycl=sycl, devices=devices, include_all=include_all, load=load, table=known,
-        progress=step, expect=step.expect,
-    )  # fmt: skip
+    report, found = survey.survey_and_facts(paths, table=known, progress=step, expect=step.expect, **asked)
     more = [_provenance(found, source, step)] if source else []
     more.append(Report(findings=tuple(caches.stale(report.checked, known.all_namespaces, os.environ))))
     more += parity.check(found.judged, table.load(), parity_device, step) if parity_device else ()

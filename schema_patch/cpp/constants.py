@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import product, zip_longest
 from math import prod
 
 from tree_sitter import Node
 
 from schema_patch.model import Span
 
-from .syntax import nodes
+from .syntax import children, first, is_a, nodes, part
 
 CHANGES = rb"\s*(?:\+=|\.\s*(?:append|insert|replace|push_back|emplace_back)\b)"
 PARTS = rb"(?:\s*\[[^\]]*\]|\s*(?:\.|->)\s*\w+)*"  # of what a name stands for
@@ -50,8 +50,8 @@ class Constants:
         self.turn: dict[bytes, Node | None] = {}  # what the names of loops stand for now; None: not told
         self._defined: dict[bytes, list[Value]] | None = None
 
-    def text(self, node: Node) -> bytes:
-        return self.source[node.start_byte : node.end_byte]
+    def text(self, node: Node | None) -> bytes:
+        return self.source[node.start_byte : node.end_byte] if node else b""
 
     def defined(self, name: bytes) -> list[Value]:
         """Every value that a name is given in this file."""
@@ -67,9 +67,8 @@ class Constants:
         elif node.type == "field_expression":
             found = self._field(node, depth)
         elif node.type == "subscript_expression":
-            index = node.child_by_field_name("indices")
-            number = self.text(index).strip(b"[ ]") if index is not None else b""
-            parts = self._parts(node.child_by_field_name("argument"), depth)
+            number = self.text(part(node, "indices")).strip(b"[ ]")
+            parts = self._parts(part(node, "argument"), depth)
             found = parts[int(number)] if number.isdigit() and int(number) < len(parts) else None
         else:
             return node
@@ -79,13 +78,13 @@ class Constants:
         """Goes through the loops over tables around a node: in each turn their names stand for that turn's element."""
         loops = list(self._loops(node))
         untold: Sequence[Node | None] = [None]
-        elements = [self._parts(loop.child_by_field_name("right"), 0) or untold for loop in loops]
+        elements = [self._parts(part(loop, "right"), 0) or untold for loop in loops]
         if prod(map(len, elements)) > MANY:
             elements = [untold] * len(loops)
         for turn in product(*elements):
             self.turn = {}
             for loop, element in zip(loops, turn, strict=True):
-                self._bind(loop.child_by_field_name("declarator"), element)
+                self._bind(part(loop, "declarator"), element)
             self.turn |= dict.fromkeys(self._changed(loops[-1])) if loops else {}
             yield
         self.turn = {}
@@ -119,13 +118,10 @@ class Constants:
 
     def _field(self, node: Node, depth: int) -> Node | None:
         """`row.schema`: by its designator, or by the order in which the row's class declares its fields."""
-        base, field = node.child_by_field_name("argument"), node.child_by_field_name("field")
-        name = self.text(field) if field is not None else b""
-        parts = self._parts(base, depth)
-        for part in parts:
-            designator = part.child_by_field_name("designator") if part.type == "initializer_pair" else None
-            if designator is not None and self.text(designator).lstrip(b". ") == name:
-                return part.child_by_field_name("value")
+        name, parts = self.text(part(node, "field")), self._parts(part(node, "argument"), depth)
+        for pair in parts:
+            if self.text(part(pair, "designator")).lstrip(b". ") == name:
+                return part(pair, "value")
         place = PAIR.get(name)
         if place is None and parts:
             fields = self._fields(parts[0])
@@ -135,40 +131,34 @@ class Constants:
 
     def _parts(self, node: Node | None, depth: int) -> Sequence[Node]:
         """The elements of what an expression stands for; none where it is no list that is written there."""
-        value = self.meant(node, depth + 1) if node is not None else None
-        if isinstance(value, Node) and value.type == "compound_literal_expression":
-            value = value.child_by_field_name("value")
-        elif isinstance(value, Node) and value.type == "call_expression":
-            function = value.child_by_field_name("function")
-            made = function is not None and MADE.match(self.text(function))
-            value = value.child_by_field_name("arguments") if made else None
-        if not isinstance(value, Node) or value.type not in ("initializer_list", "argument_list"):
+        value = self.meant(node, depth + 1) if node else None
+        if not isinstance(value, Node):
             return []
-        parts = [child for child in value.named_children if child.type != "comment"]
-        lost = [n for n, part in enumerate(parts) if part.type == "ERROR"]  # a macro behind a literal belongs to it
+        if value.type == "compound_literal_expression" or MADE.match(self.text(part(value, "function"))):
+            value = part(value, "value") or part(value, "arguments")
+        parts = children(value) if is_a(value, "initializer_list", "argument_list") else []
+        lost = [n for n, one in enumerate(parts) if one.type == "ERROR"]  # a macro behind a literal belongs to it
         if any(n == 0 or parts[n - 1].type not in LITERALS for n in lost):
             return []
-        return [part for n, part in enumerate(parts) if n not in lost]
+        return [one for n, one in enumerate(parts) if n not in lost]
 
-    def _fields(self, part: Node) -> list[bytes]:
+    def _fields(self, item: Node) -> list[bytes]:
         """The fields of the class of the object that this is a part of, by what stands around it."""
-        above = part.parent
-        while above is not None and above.type not in HOLDERS:
+        above = item.parent
+        while above and above.type not in HOLDERS:
             above = above.parent
-        kind = above.child_by_field_name("type") if above is not None else None
-        if kind is None or kind.type.endswith("_specifier"):
-            classes = [kind] if kind is not None else []
-        else:
+        kind = part(above, "type")
+        classes = [kind]
+        if kind and not kind.type.endswith("_specifier"):
             words = set(re.findall(rb"\w+", self.text(kind)))
-            named = ((node, node.child_by_field_name("name")) for node in nodes(self.root, "struct_specifier"))
-            classes = [node for node, name in named if name is not None and self.text(name) in words]
-        bodies = [body for node in classes if (body := node.child_by_field_name("body")) is not None]
+            named = nodes(self.root, "struct_specifier")
+            classes = [node for node in named if self.text(part(node, "name")) in words]
+        bodies = [body for node in classes if (body := part(node, "body"))]
         return self._declared(bodies[0]) if len(bodies) == 1 else []
 
     def _declared(self, body: Node) -> list[bytes]:
         """The fields that a class declares, in order; none where an object may begin with others, or have others."""
-        above = body.parent
-        if above is not None and any(child.type == "base_class_clause" for child in above.children):
+        if body.parent and any(child.type == "base_class_clause" for child in body.parent.children):
             return []
         found: list[bytes] = []
         for node in body.named_children:
@@ -177,24 +167,23 @@ class Constants:
             static = any(self.text(child) == b"static" for child in node.children)
             declared = [] if static or node.type != "field_declaration" else node.children_by_field_name("declarator")
             names = [_innermost(declarator) for declarator in declared if not _is_method(declarator)]
-            found += [self.text(name) for name in names if name is not None]
+            found += [self.text(name) for name in names if name]
         return found
 
     def _loops(self, node: Node) -> Iterator[Node]:
         above = node.parent
-        while above is not None and above.type != "function_definition":
+        while above and above.type != "function_definition":
             if above.type == "for_range_loop":
                 yield above
             above = above.parent
 
     def _bind(self, declarator: Node | None, element: Node | None) -> None:
-        while declarator is not None and declarator.type in ("reference_declarator", "pointer_declarator"):
-            declarator = next(iter(declarator.named_children), None)
-        if declarator is not None and declarator.type == "structured_binding_declarator":
-            parts = self._parts(element, 0)
-            for place, name in enumerate(declarator.named_children):
-                self.turn[self.text(name)] = parts[place] if place < len(parts) else None
-        elif declarator is not None:
+        while is_a(declarator, "reference_declarator", "pointer_declarator"):
+            declarator = first(declarator)
+        if is_a(declarator, "structured_binding_declarator"):
+            names = map(self.text, declarator.named_children)
+            self.turn |= zip_longest(names, self._parts(element, 0)[: declarator.named_child_count])
+        elif declarator:
             self.turn[self.text(declarator)] = element
 
     def _definitions(self) -> dict[bytes, list[Value]]:
@@ -202,34 +191,33 @@ class Constants:
             return self._defined
         self._defined = {}
         for node in nodes(self.root, *DEFINES):
-            first, second = DEFINES[node.type]
-            name, found = _whole(_innermost(node.child_by_field_name(first))), node.child_by_field_name(second)
-            macro = found is not None and node.type == "preproc_def"
-            value = Span(found.start_byte, found.end_byte) if found is not None and macro else found
-            if name is not None and value is not None:
-                self._defined.setdefault(self.text(name), []).append(value)
+            named, given = DEFINES[node.type]
+            name, value = _whole(_innermost(part(node, named))), part(node, given)
+            if name and value:
+                macro = Span(value.start_byte, value.end_byte) if node.type == "preproc_def" else None
+                self._defined.setdefault(self.text(name), []).append(macro or value)
         return self._defined
 
 
 def _innermost(name: Node | None) -> Node | None:
     """What a declarator declares: `x` of `*const x[]`."""
-    while name is not None and name.type.endswith("_declarator"):
-        name = name.child_by_field_name("declarator") or next(iter(name.named_children), None)
+    while name and name.type.endswith("_declarator"):
+        name = part(name, "declarator") or first(name)
     return name
 
 
 def _whole(name: Node | None) -> Node | None:
     """What is changed where a part of it is: `x` of `x[0].text`."""
-    while name is not None and name.type in ("field_expression", "subscript_expression"):
-        name = name.child_by_field_name("argument")
+    while is_a(name, "field_expression", "subscript_expression"):
+        name = part(name, "argument")
     return name
 
 
 def _is_method(name: Node | None) -> bool:
     """Whether a declarator declares a function, and no pointer to one."""
-    while name is not None and name.type.endswith("_declarator") and name.type != "parenthesized_declarator":
-        inner = name.child_by_field_name("declarator")
-        if name.type == "function_declarator" and inner is not None and inner.type != "parenthesized_declarator":
+    while name and name.type.endswith("_declarator") and name.type != "parenthesized_declarator":
+        inner = part(name, "declarator")
+        if name.type == "function_declarator" and inner and inner.type != "parenthesized_declarator":
             return True
-        name = inner or next(iter(name.named_children), None)
+        name = inner or first(name)
     return False

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
+from .syntax import children, part, text
+
 # Wrappers around an implementation.
 WRAPPERS = frozenset({"TORCH_FN", "torch::dispatch", "c10::dispatch", "dispatch", "torch::CppFunction"})
 ELEMENTS = frozenset({"field_expression", "subscript_expression"})  # of tables
@@ -22,9 +24,8 @@ def named(items: Sequence[Node], source: bytes) -> Node | None:
         return None
     node = items[-1]
     while node.type == "call_expression":
-        function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-        inside = [n for n in arguments.named_children if n.type != "comment"] if arguments else []
-        if not function or _text(function, source) not in WRAPPERS or not inside:
+        inside = children(part(node, "arguments"))
+        if text(part(node, "function"), source) not in WRAPPERS or not inside:
             break
         node = inside[-1]
     return node
@@ -32,15 +33,15 @@ def named(items: Sequence[Node], source: bytes) -> Node | None:
 
 def kind(node: Node, source: bytes) -> str:
     """Whether the expression is a constant that names a "function", a "lambda", or something "other"."""
-    text = _text(node, source)
+    written = text(node, source)
     before = source[: node.start_byte].rstrip()[-1:]
-    if before not in (b",", b"(") or "DispatchKey" in text:
+    if before not in (b",", b"(") or "DispatchKey" in written:
         return "other"
     if node.type == "lambda_expression":
-        return "other" if re.search(r"\)\s*mutable\b", text) else "lambda"
+        return "other" if re.search(r"\)\s*mutable\b", written) else "lambda"
     if node.type == "call_expression":
-        return "function" if text.startswith("static_cast") else "other"
-    return "other" if node.type == "identifier" and _is_variable(text.encode("latin-1"), source) else "function"
+        return "function" if written.startswith("static_cast") else "other"
+    return "other" if node.type == "identifier" and _is_variable(written.encode("latin-1"), source) else "function"
 
 
 def _is_variable(name: bytes, source: bytes) -> bool:
@@ -51,7 +52,3 @@ def _is_variable(name: bytes, source: bytes) -> bool:
         if match[1] == b"=" or (declared != before and re.search(rb"\w\Z", declared[-1:])):
             return True
     return False
-
-
-def _text(node: Node, source: bytes) -> str:
-    return source[node.start_byte : node.end_byte].decode("latin-1")

@@ -15,13 +15,7 @@ SPLICE = re.compile(rb"\\\r?\n")
 
 def read(source: bytes, literals: Sequence[Span]) -> MappedText:
     """The joined text of literals that stand at these places. Raises Unreadable."""
-    chars: list[str] = []
-    spans: list[Span] = []
-    for literal in literals:
-        for char, span in _decode(source, literal):
-            chars.append(char)
-            spans.append(span)
-    return MappedText("".join(chars), tuple(spans))
+    return MappedText.of(pair for literal in literals for pair in _decode(source, literal))
 
 
 def _decode(source: bytes, literal: Span) -> list[tuple[str, Span]]:

@@ -13,6 +13,8 @@ from tree_sitter import Node
 
 from schema_patch.model import Span
 
+from .syntax import is_a, part, text
+
 SCHEMA_CALL = rb'def\s*\(\s*"(?:\w+::)?[\w.]+\('  # of whatever object: no other library's `def` is given a schema
 _LIBRARY = re.compile(rb"\bLibrary(?:\s*(?:[&*>]|\w+\s*[({;=])|::(?:DEF|FRAGMENT|IMPL))")
 _OBJECT = re.compile(rb"\bLibrary\b[\s*&>]*\b(\w+)\s*[;({=,)]|\b(\w+)\s*=[^;=]*\bLibrary\s*>?\s*[({]")
@@ -38,16 +40,14 @@ class ObjectCall:
 
 def calls(source: bytes, root: Node, elsewhere: Sequence[Span]) -> Iterator[ObjectCall]:
     """The calls outside the spans that are read `elsewhere`, in file order."""
-    objects = {match[1] or match[2] for match in _OBJECT.finditer(source)}
+    objects = {(match[1] or match[2]).decode("latin-1") for match in _OBJECT.finditer(source)}
     for match in _CALL.finditer(source):
         at = match.start(1)
         if any(span.start <= at < span.end for span in elsewhere):
             continue
         method = root.descendant_for_byte_range(at, match.end(1))
-        function = method.parent if method is not None else None
-        call = function.parent if function is not None and function.type == "field_expression" else None
-        arguments = call.child_by_field_name("arguments") if call is not None else None
-        if function is None or arguments is None:
+        function = method.parent if method else None
+        if not is_a(function, "field_expression") or not (arguments := part(function.parent, "arguments")):
             continue
         name = receiver(function, source)
         if _SCHEMA.match(source, at):
@@ -56,20 +56,16 @@ def calls(source: bytes, root: Node, elsewhere: Sequence[Span]) -> Iterator[Obje
             yield ObjectCall(match[1].decode(), arguments, _namespace(source, name))
 
 
-def receiver(function: Node, source: bytes) -> bytes:
+def receiver(function: Node, source: bytes) -> str:
     """The name of the object at the start of `m.def(...).def(...)`; of `this->m` that of the member."""
-    node = function.child_by_field_name("argument")
-    while node is not None and node.type == "call_expression":
-        called = node.child_by_field_name("function")
-        inner = called.child_by_field_name("argument") if called is not None else None
-        node = inner or called
-    member = node.child_by_field_name("field") if node is not None else None
-    found = member or node
-    return source[found.start_byte : found.end_byte] if found is not None else b""
+    node = part(function, "argument")
+    while is_a(node, "call_expression"):
+        node = part(node, "function", "argument") or part(node, "function")
+    return text(part(node, "field") or node, source)
 
 
-def _namespace(source: bytes, name: bytes) -> str | None:
+def _namespace(source: bytes, name: str) -> str | None:
     """The namespace that an object was made with, where this file says so."""
-    made = rb"\b" + re.escape(name) + rb'\b[^;{}]{0,200}?\b(?:DEF|FRAGMENT|IMPL)\s*,\s*"(\w+)"'
+    made = rb"\b" + re.escape(name.encode("latin-1")) + rb'\b[^;{}]{0,200}?\b(?:DEF|FRAGMENT|IMPL)\s*,\s*"(\w+)"'
     found = re.search(made, source)
     return found[1].decode() if found else None

@@ -18,8 +18,9 @@ from schema_patch.model import Location, Span
 from schema_patch.text.mapped import MappedText, Unreadable
 
 from . import functions, literals, objects, regions, syntax
-from .constants import LITERALS
+from .constants import LITERALS, NAMES
 from .registered import NOWHERE, Constant, Elsewhere, Implementation, Problem, Registration, Source, Unwritten
+from .syntax import children, first, is_a, part
 from .texts import Texts, Unclear
 
 BLOCK = re.compile(r"(?:\w+_)?LIBRARY(?:_(?:FRAGMENT|IMPL|EXPAND|INIT|THREAD_UNSAFE_LAZY_INIT))*")
@@ -102,8 +103,8 @@ class _Reader:
         line = bisect_right(self.lines, offset)
         return Location(self.path, line, offset - self.lines[line - 1] + 1)
 
-    def text(self, node: Node) -> str:
-        return self.source[node.start_byte : node.end_byte].decode("latin-1")
+    def text(self, node: Node | None) -> str:
+        return syntax.text(node, self.source)
 
     def prologue_end(self) -> int:
         blocks = [n.start_byte for n in self.root.children if n.type == "function_definition" and self.is_block(n)]
@@ -117,10 +118,8 @@ class _Reader:
         hidden: list[Span] = []  # comments, literals and macro bodies: what looks like a block there is none
         for node in syntax.nodes(self.root, *READ, *(("call_expression",) if old else ())):
             if node.type == "function_definition" and self.is_block(node):
-                body = node.child_by_field_name("body")
-                if body and self.closes(body):
+                if self.read_block(node):
                     covered.append(Span(node.start_byte, node.end_byte))
-                    self.read_block(node, body)
             elif node.type == "function_definition" and (self.declarator(node) or ("",))[0].startswith("PYBIND11_"):
                 self.found.inert.append(Span(node.start_byte, node.end_byte))
             elif node.type in HIDDEN:
@@ -137,11 +136,7 @@ class _Reader:
             if not any(span.start <= at < span.end for span in (*covered, *hidden)):
                 self.read_alone(at)
         for found in objects.calls(self.clean, self.root, [*covered, *hidden, *self.found.inert]):
-            items = [node for node in found.arguments.named_children if node.type != "comment"]
-            if found.method == "def":
-                self.read_def(items, "Library", found.namespace)
-            else:
-                self.read_impl(items, found.namespace, "")
+            self.read_call(found.method, found.arguments, "Library", found.namespace)
         self.read_uses(hidden)
         for name, namespace in self.elsewhere.registered.items():
             text = self.constant(name)
@@ -177,38 +172,34 @@ class _Reader:
             if conditionals:
                 for match in CONDITIONAL.finditer(copy):
                     copy = _blank(copy, match.start(), match.end())
-            for node in syntax.parse(copy).children:
-                if node.type == "function_definition" and self.is_block(node) and node.start_byte >= at:
-                    body = node.child_by_field_name("body")
-                    if body and self.closes(body):
-                        self.read_block(node, body)
-                        return
-                    break
+            blocks = (node for node in syntax.parse(copy).children if node.type == "function_definition")
+            block = next((node for node in blocks if self.is_block(node) and node.start_byte >= at), None)
+            if block and self.read_block(block):
+                return
         if b"{%" in self.source:
             self.problem(at, TEMPLATE)
         else:
             message = "expected a whole registration block, found one that does not end: is the file cut?"
             self.problem(at, message, fatal=True)
 
-    def closes(self, body: Node) -> bool:
-        last = body.children[-1] if body.children else None
-        return last is not None and last.type == "}" and not last.is_missing
-
     def declarator(self, node: Node) -> tuple[str, str] | None:
         """Name and parameters of a function definition."""
-        declarator = node.child_by_field_name("declarator")
-        while declarator and declarator.type not in ("function_declarator",):
-            declarator = declarator.child_by_field_name("declarator")
-        if not declarator:
-            return None
-        name, parameters = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("parameters")
+        declarator = part(node, "declarator")
+        while declarator and declarator.type != "function_declarator":
+            declarator = part(declarator, "declarator")
+        name, parameters = part(declarator, "declarator"), part(declarator, "parameters")
         return (self.text(name), self.text(parameters)[1:-1]) if name and parameters else None
 
     def is_block(self, node: Node) -> bool:
         found = self.declarator(node)
         return bool(found and (BLOCK.fullmatch(found[0]) or LIBRARY_PARAMETER.search(found[1])))
 
-    def read_block(self, node: Node, body: Node) -> None:
+    def read_block(self, node: Node) -> bool:
+        """Whether the block ends, and so is one that can be believed."""
+        body = part(node, "body")
+        last = body.children[-1] if body and body.children else None
+        if body is None or not is_a(last, "}") or last.is_missing:
+            return False
         name, parameters = self.declarator(node) or ("", "")
         key = ""
         if BLOCK.fullmatch(name):
@@ -221,22 +212,10 @@ class _Reader:
             name, handle, namespace = "Library&", match[1] if match else "", None
         seen: set[int] = set()
         for call in syntax.nodes(body, "call_expression"):
-            function = call.child_by_field_name("function")
-            method = function.child_by_field_name("field") if function and function.type == "field_expression" else None
-            if (
-                not function
-                or not method
-                or self.text(method) not in ("def", "impl")
-                or self.receiver(function) != handle
-            ):
-                continue
-            seen.add(method.start_byte)
-            arguments = call.child_by_field_name("arguments")
-            items = [n for n in arguments.named_children if n.type != "comment"] if arguments else []
-            if self.text(method) == "def":
-                self.read_def(items, name, namespace)
-            else:
-                self.read_impl(items, namespace, key)
+            function, method = part(call, "function"), part(call, "function", "field")
+            if function and method and self.text(method) in ("def", "impl") and self.receiver(function) == handle:
+                seen.add(method.start_byte)
+                self.read_call(self.text(method), part(call, "arguments"), name, namespace, key)
         self.read_others(body)
         # Count again without the tree: a call that it lost must not go unseen.
         calls = re.compile(rb"\b" + re.escape(handle.encode("latin-1")) + rb"\s*\.\s*(def|impl)\s*\(")
@@ -246,13 +225,23 @@ class _Reader:
             if found.start(1) not in seen and not inside:
                 text = self.source[found.start() : found.start() + 400].decode("latin-1")
                 self.problem(found.start(), "cannot read this call: the C++ around it does not parse", text)
+        return True
+
+    def read_call(self, method: str, arguments: Node | None, macro: str, namespace: str | None, key: str = "") -> None:
+        """A call of `def` or `impl` on a library."""
+        items = children(arguments)
+        for _ in self.texts.constants.turns(items[0]) if items else ():
+            if method == "def":
+                self.define(items, macro, namespace)
+            else:
+                self.bind(items, namespace, key)
 
     def read_others(self, body: Node) -> None:
         """Calls in a block that are no `m.def`: a macro or a function that may register what it is given."""
         for statement in body.named_children:
-            call = next(iter(statement.named_children), None) if statement.type == "expression_statement" else None
-            function = call.child_by_field_name("function") if call and call.type == "call_expression" else None
-            if call and function and function.type == "identifier":
+            call = first(statement) if statement.type == "expression_statement" else None
+            function = part(call, "function")
+            if call and is_a(function, "identifier"):
                 message = f"perhaps registered by {self.text(function)}, which is not followed: edit it by hand"
                 self.found.problems.append(Problem(self.location(call.start_byte), message, self.text(call), hint=True))
 
@@ -262,14 +251,10 @@ class _Reader:
         return not any(c.islower() for c in name) or bool(defined.search(self.source))
 
     def receiver(self, function: Node) -> str:
-        return objects.receiver(function, self.source).decode("latin-1")
-
-    def read_def(self, items: list[Node], macro: str, namespace: str | None) -> None:
-        for _ in self.texts.constants.turns(items[0]) if items else ():
-            self.define(items, macro, namespace)
+        return objects.receiver(function, self.source)
 
     def define(self, items: list[Node], macro: str, namespace: str | None) -> None:
-        text = self.mapped(items, namespace)
+        text = self.mapped(items[0], namespace)
         if text is None:
             return
         looping = bool(self.texts.constants.turn and text.spans)  # what stands in a table is told where it stands
@@ -287,13 +272,11 @@ class _Reader:
 
     def read_old(self, call: Node) -> None:
         """`torch::RegisterOperators().op("ns::name", &function)`, which is older than the blocks."""
-        function, arguments = call.child_by_field_name("function"), call.child_by_field_name("arguments")
-        method = function.child_by_field_name("field") if function and function.type == "field_expression" else None
-        if not function or not arguments or not method or self.text(method) != "op":
+        function = part(call, "function")
+        if not function or self.text(part(function, "field")) != "op":
             return
         if self.receiver(function).rpartition("::")[2] == "RegisterOperators":
-            items = [n for n in arguments.named_children if n.type != "comment"]
-            self.read_def(items, "RegisterOperators", None)
+            self.read_call("def", part(call, "arguments"), "RegisterOperators", None)
 
     def function(self, items: list[Node]) -> Node | None:
         """The expression that names an implementation; of a table that is gone through, the element at hand."""
@@ -303,18 +286,15 @@ class _Reader:
         meant = constants.meant(node)
         return functions.named([meant], self.source) if isinstance(meant, Node) else None
 
-    def read_impl(self, items: list[Node], namespace: str | None, key: str) -> None:
-        for _ in self.texts.constants.turns(items[0]) if items else ():
-            text = self.mapped(items)
-            function = self.function(items[1:])
-            # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
-            readable = bool(text and function)
-            words = " ".join(self.text(item) for item in items[1:] if item.type != "lambda_expression")
-            own = DISPATCH_KEY.search(words)
-            key = own[1] if own else key
-            name = text.text if text else ""
-            made = self.implementation(name, namespace, function or items[-1], key, readable=readable)
-            self.found.implementations.append(made)
+    def bind(self, items: list[Node], namespace: str | None, key: str) -> None:
+        text, function = self.mapped(items[0]), self.function(items[1:])
+        # What cannot be read is noted too: it may bind any operator, in a way that nothing here knows.
+        readable = bool(text and function)
+        words = " ".join(self.text(item) for item in items[1:] if item.type != "lambda_expression")
+        own = DISPATCH_KEY.search(words)
+        name, key = text.text if text else "", own[1] if own else key
+        made = self.implementation(name, namespace, function or items[-1], key, readable=readable)
+        self.found.implementations.append(made)
 
     def implementation(
         self, op: str, namespace: str | None, node: Node, key: str = "", *, readable: bool = True
@@ -325,15 +305,13 @@ class _Reader:
         where = self.location(node.start_byte)
         return Implementation(name, own or namespace, where, span, kind, self.text(node), key)
 
-    def mapped(self, items: list[Node], namespace: str | None = None) -> MappedText | None:
+    def mapped(self, argument: Node, namespace: str | None = None) -> MappedText | None:
         """The text of a call's first argument; None, and a Problem, where it has none that we can map."""
-        node = self.texts.unwrapped(items[0]) if items else None
-        if node is None:
-            return None
+        node = self.texts.unwrapped(argument)
         try:
             return literals.read(self.source, self.pieces(node))
         except Unclear as what:
-            name = self.text(node).rpartition("::")[2] if node.type in ("identifier", "qualified_identifier") else ""
+            name = self.text(node).rpartition("::")[2] if node.type in NAMES else ""
             if name in self.elsewhere.constants:
                 return MappedText(self.elsewhere.constants[name], ())
             if name:
@@ -359,8 +337,8 @@ class _Reader:
 
     def read_macro(self, node: Node) -> None:
         value = self.source[node.start_byte : node.end_byte]
-        name = node.child_by_field_name("name")
-        if name is not None and DEF_CALL.search(value):
+        name = part(node, "name")
+        if name and DEF_CALL.search(value):
             self.macros.append(self.text(name))
         match = SCHEMA_IN_MACRO.search(value)
         if match:

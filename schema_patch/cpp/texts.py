@@ -13,6 +13,7 @@ from tree_sitter import Node
 from schema_patch.model import Span
 
 from .constants import LITERALS, Constants
+from .syntax import children, part, text
 
 STRINGS = re.compile(r"(?:(?:std|c10|torch)::)*(?:string|string_view|basic_string)")
 # Whose first argument is the schema or the operator's name.
@@ -50,11 +51,11 @@ class Texts:
                     yield Span(child.start_byte, child.end_byte)
                 elif child.type != "comment":
                     yield from self.of(child, depth)
-        elif kind == "binary_expression" and self._field(node, "operator") == "+":
+        elif kind == "binary_expression" and self._text(part(node, "operator")) == "+":
             for side in ("left", "right"):
-                yield from self._inner(node.child_by_field_name(side), node, depth)
+                yield from self._inner(part(node, side), node, depth)
         elif kind in ("parenthesized_expression", "argument_list", "initializer_list"):
-            inside = [child for child in node.named_children if child.type != "comment"]
+            inside = children(node)
             yield from self._inner(inside[0] if len(inside) == 1 else None, node, depth)
         elif kind == "call_expression":
             yield from self._call(node, depth)
@@ -66,9 +67,8 @@ class Texts:
     def unwrapped(self, node: Node) -> Node:
         """An expression out of what torch wraps texts in."""
         while node.type == "call_expression":
-            function, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-            inside = [n for n in given.named_children if n.type != "comment"] if given is not None else []
-            if function is None or self._text(function) not in WRAPPERS or not inside:
+            inside = children(part(node, "arguments"))
+            if self._text(part(node, "function")) not in WRAPPERS or not inside:
                 break
             node = inside[0]
         return node
@@ -110,15 +110,13 @@ class Texts:
 
     def _call(self, node: Node, depth: int) -> Iterator[Span]:
         """`std::string("…")`, `text.c_str()`"""
-        function, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-        if function is not None and function.type == "field_expression":
-            if self._field(function, "field") in GIVERS and given is not None and not given.named_children:
-                yield from self._inner(function.child_by_field_name("argument"), node, depth)
-                return
-        elif function is not None and STRINGS.fullmatch(self._text(function)):
+        function, given = part(node, "function"), part(node, "arguments")
+        if self._text(part(function, "field")) in GIVERS and given and not given.named_children:
+            yield from self._inner(part(function, "argument"), node, depth)
+        elif STRINGS.fullmatch(self._text(function)):
             yield from self._inner(given, node, depth)
-            return
-        raise Unclear(self._text(node))
+        else:
+            raise Unclear(self._text(node))
 
     def _constant(self, node: Node, depth: int) -> Iterator[Span]:
         found = self.constants.meant(node)
@@ -143,9 +141,5 @@ class Texts:
             raise Unclear(self._text(outer))
         yield from self.of(node, depth)
 
-    def _field(self, node: Node, name: str) -> str:
-        found = node.child_by_field_name(name)
-        return self._text(found) if found is not None else ""
-
-    def _text(self, node: Node) -> str:
-        return self.source[node.start_byte : node.end_byte].decode("latin-1")
+    def _text(self, node: Node | None) -> str:
+        return text(node, self.source)

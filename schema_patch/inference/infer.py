@@ -44,6 +44,12 @@ from .operators import NOT_REAL, ImplementedOperator
 WRAPPED = re.compile(r"<\s*&?\s*([A-Za-z_][\w:\s]*?)\s*(?:,.*)?>\s*(?:::\w+\s*)?$", re.DOTALL)
 RAISES = re.compile(r"\s*(?:throw\b|AT_ERROR\s*\(|\w*_CHECK\w*\s*\(\s*(?:false|0)\s*[,)])")
 UNSEEN = "its data is not seen to be used"
+WHY = {  # it is not known whether an argument is written, by what a write or a pointer to it means
+    "perhaps": "written where `to` or its like makes no copy",
+    "elsewhere": "a store through a pointer that was read from it",
+    "inside": "a store behind a field of it, perhaps to its data",
+    TAKEN: "a pointer to write through is taken",
+}
 LAMBDA = re.compile(r"\s*\[[^\]]*\]\s*")
 
 
@@ -190,6 +196,8 @@ class Inference:
             return []
         found = self.index.resolve(names[-1], names[:-1], count, at)
         found = found or self.index.resolve(names[-1], names[-2:-1], count, at)
+        # Of the stable ABI, a function that takes the stack, whatever the number of the operator's arguments.
+        stack = self.index.resolve(names[-1], names[:-1], 3, at)
         wrapped = WRAPPED.search(implementation.text)
         if wrapped and (not found or any(self.hands_on(function) for function in found)):
             # `drop_return<&f>`, `boxed<f, void, …>`: what it wraps is what is called.
@@ -197,19 +205,13 @@ class Inference:
             found = self.index.resolve(names[-1], names[:-1], count, at) or found
             whole = [] if found else self.index.resolve(names[-1], names[:-1], -1, at)
             found = found or [function for function in whole if 0 <= function.arity[1] < count]
-        return found or self.boxed(implementation, at)
+        return found or [function for function in stack if BOXED.search(self.index.signature(function)[1])]
 
     def hands_on(self, function: Function) -> bool:
         """Whether a template takes a function as its first argument: `template <auto F, class R>`."""
         head = template_list(self.index.signature(function)[0])
         first = split(head)[0] if head.strip() else ""
         return bool(first) and not re.match(r"\s*(?:typename|class|bool|int|size_t|unsigned)\b", first)
-
-    def boxed(self, implementation: Implementation, at: Function) -> list[Function]:
-        """A function of the stable ABI that takes the stack, whatever the number of the operator's arguments."""
-        names = function_names(implementation.text)
-        found = self.index.resolve(names[-1], names[:-1], 3, at) if names else []
-        return [function for function in found if BOXED.search(self.index.signature(function)[1])]
 
     def around(self, implementation: Implementation) -> Function:
         """The registration block as a function: what names mean there."""
@@ -256,16 +258,9 @@ def answer(name: str, number: int, summaries: Sequence[Summary], missing: Sequen
             meaning = classify(path, plain) if kind == WRITE else kind
             if meaning in ("written", "dense") and (meaning not in best or shorter(chain, best[meaning])):
                 best[meaning] = chain
-            elif meaning == "perhaps":
-                unknown = unknown or f"written where `to` or its like makes no copy: {_place(chain)}"
-            elif meaning == "elsewhere":
-                unknown = unknown or f"a store through a pointer that was read from it: {_place(chain)}"
-            elif meaning == "inside":
-                unknown = unknown or f"a store behind a field of it, perhaps to its data: {_place(chain)}"
-            elif meaning == TAKEN and not used(summary, number, path):
-                unknown = unknown or f"a pointer to write through is taken: {_place(chain)}"
-            elif meaning == UNKNOWN:
-                unknown = unknown or f"{summary.reasons.get(effect, 'passed on')}: {_place(chain)}"
+            elif meaning != TAKEN or not used(summary, number, path):
+                why = summary.reasons.get(effect, "passed on") if meaning == UNKNOWN else WHY.get(meaning)
+                unknown = unknown or (f"{why}: {_place(chain)}" if why else "")
         if any(origin[0] is parameter(number) and what == "operator()" for origin, what, _, _ in summary.calls):
             unknown = unknown or "it is called, in a way that is not understood"
         stored = (o for (root, path), value in summary.stores.items() if loaded(path) for o in value)

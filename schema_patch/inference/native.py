@@ -28,10 +28,9 @@ class NativeFunctions:
             found: dict[tuple[str, int], Function] = {}
             for path, target in index.bindings.get(name, ()):
                 *qualifiers, last = target.split("::")
-                there = Function("", (), path, (0, 0), None, (0, 0), 0, (0, 0))
-                found |= {function.key: function for function in index.resolve(last, tuple(qualifiers), -1, there)}
-            natives = [self.read(function) for function in found.values()]
-            self.known[name] = both(natives)
+                named = index.resolved(last, tuple(qualifiers), -1, (), path, False)
+                found |= {function.key: function for function in named}
+            self.known[name] = both([*map(self.read, found.values())])
         return self.known[name]
 
     def read(self, function: Function) -> Native:

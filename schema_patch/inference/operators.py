@@ -117,8 +117,7 @@ def through_macros(source: bytes, path: str, macros: dict[str, Macro]) -> list[I
         own, _, name = call[2].rpartition("::")
         function = body[call.end() : closing(body, call.start(1))]
         key = KEY.search(function)
-        line = source.count(b"\n", 0, use.start()) + 1
-        where = Location(path, line, use.start() - (source.rfind(b"\n", 0, use.start()) + 1) + 1)
+        where = Location.at(path, source, use.start())
         kind = (key[1] or key[2]) if key else ""
         found.append(Implementation(name, own or None, where, Span(use.start(), end), "function", function, kind))
     return found

@@ -57,10 +57,9 @@ def schema(op: str, bound: Implementation, inference: Inference) -> Schema | Non
 
 def text_of(op: str, function: Function, index: Index) -> str | None:
     """`op(Tensor out, float value) -> ()` of `void f(at::Tensor& out, double value)`."""
-    masked = index.text(function.path).masked
-    head = re.sub(r"[\w:]+\s*\(\s*$", "", masked[function.head : function.parameters[0]])
+    before, listed = index.signature(function)
+    head, parameters = re.sub(r"[\w:]+\s*$", "", before), read_parameters(listed)
     returned = type_of(head)
-    parameters = read_parameters(masked[slice(*function.parameters)])
     types = [type_of(parameter.type) for parameter in parameters]
     if head.startswith("template") or returned is None or None in types or not all(p.name for p in parameters):
         return None

@@ -134,7 +134,7 @@ class PythonCalls(Values):
             return NOTHING  # a method of a tensor that was made here: it reads its arguments
         if dotted == name and (name in self.local_functions or name in self.module.functions):
             return self.local(call)
-        if found := self.flow.elsewhere(self.module, dotted):
+        if found := self.flow.modules.function(self.module, dotted):
             return self.called(*found, call)
         if native := self.native(call):
             return self.bound(native, call)
@@ -146,14 +146,14 @@ class PythonCalls(Values):
 
     def meant(self, dotted: str) -> str:
         """A dotted name as torch has it, unless a parameter is called by its first part."""
-        return dotted if self.names.get(dotted.partition(".")[0]) else self.flow.path(self.module, dotted)
+        return dotted if self.names.get(dotted.partition(".")[0]) else self.flow.modules.path(self.module, dotted)
 
     def native(self, call: Call) -> Native | None:
         """The C++ behind a function of a module that is imported and is no file of the tree."""
         first = call.dotted.partition(".")[0]
         if first in PURE or first not in self.module.imports or call.spread:
             return None
-        return self.flow.native(call.dotted.rpartition(".")[2])
+        return self.flow.natives.get(call.dotted.rpartition(".")[2])
 
     def bound(self, native: Native, call: Call) -> Value:
         """What a function of C++ does with these arguments."""
@@ -257,8 +257,7 @@ class PythonCalls(Values):
         target = self.local_functions.get(call.name) or self.module.functions.get(call.name)
         if target is not None:
             return self.called(self.module, target, call) | self.returns_of.get(call.name, NOTHING)
-        found = self.flow.elsewhere(self.module, call.dotted or call.name)
-        if found:
+        if found := self.flow.modules.function(self.module, call.dotted or call.name):
             return self.called(*found, call)
         self.effect("unknown", call.every, call.line, f"passed to {call.name or 'a kernel'}, not followed")
         return NOTHING

@@ -7,26 +7,23 @@ What it cannot follow is a Stray, never guessed.
 from __future__ import annotations
 
 import ast
-import codecs
-import io
 import re
-import tokenize
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
 
-from schema_patch.model import Location, Span, ToolError
-from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.model import Location, ToolError
+from schema_patch.schemas.gone import Gone, VoidedOperator
 
+from .literals import PythonText
 from .names import ANY, Names, is_own
 
 LOOKS = frozenset({"hasattr", "getattr", "callable", "isinstance", "id", "print", "str", "repr", "type"})
 HOLDERS = (ast.Call, ast.keyword, ast.Return, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.arguments,
            ast.Lambda, ast.Yield, ast.Assign, ast.AnnAssign)  # fmt: skip
 HANDLE = re.compile(rb"torch\.ops|\w\.ops\.|\w\.ops\s*[,)]|import[^\n]*\bops\b")
-NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 
 class Use(Enum):
@@ -58,40 +55,21 @@ class Stray:
     message: str
 
 
-class CallingModule:
+class CallingModule(PythonText):
     """One Python file that calls, or has fakes of, operators whose return is gone."""
 
-    def __init__(self, data: bytes, path: str, names: Names, encoding: str) -> None:
-        self.data = data
-        self.path = path
+    def __init__(self, data: bytes, path: str, names: Names, gone: Gone) -> None:
+        super().__init__(data, path)
         self.names = names
-        self.encoding = encoding
-        self.lines = [0] + [match.end() for match in NEWLINE.finditer(data)]
+        self.gone = gone
         self.calls: list[PythonCall] = []
         self.strays: list[Stray] = []
-
-    def offset(self, line: int, column: int) -> int:
-        """The byte of a position as `ast` gives it: a line from 1, a column in UTF-8 bytes whatever the encoding."""
-        start = self.lines[line - 1]
-        if line == 1 and self.data.startswith(codecs.BOM_UTF8):
-            start += len(codecs.BOM_UTF8)
-        if self.encoding == "utf-8":
-            return start + column
-        end = self.lines[line] if line < len(self.lines) else len(self.data)
-        before = self.data[start:end].decode(self.encoding).encode()[:column]
-        return start + len(before.decode().encode(self.encoding))
-
-    def span(self, node: ast.expr | ast.stmt) -> Span:
-        last, column = node.end_lineno or node.lineno, node.end_col_offset
-        assert column is not None  # ast.parse gives every statement and expression its end
-        return Span(self.offset(node.lineno, node.col_offset), self.offset(last, column))
 
     def location(self, node: ast.AST) -> Location:
         """Where a node stands; for an argument list or the like, where its parent does."""
         while not isinstance(node, (ast.expr, ast.stmt)):
             node = self.names.parent[node]
-        start = self.span(node).start
-        return Location(self.path, node.lineno, start - self.lines[node.lineno - 1] + 1)
+        return self.where(node)
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
@@ -100,7 +78,7 @@ class CallingModule:
         return frozenset(found | {node.arg for node in self.names.nodes if isinstance(node, ast.arg)})
 
 
-def may_matter(data: bytes, gone: Collection[VoidedOperator], others: Iterable[str] = ()) -> bool:
+def may_matter(data: bytes, gone: Gone, others: Iterable[str] = ()) -> bool:
     """A cheap look: could this file name such an operator, import one by another name, or compute the name of one?"""
     if any(one.op.encode() in data for one in gone) or b"register_fake" in data or b"impl_abstract" in data:
         return True
@@ -110,7 +88,7 @@ def may_matter(data: bytes, gone: Collection[VoidedOperator], others: Iterable[s
     return takes and any(one.namespace is None or one.namespace.encode() in data for one in gone)
 
 
-def named(path: str, gone: Iterable[VoidedOperator]) -> VoidedOperator | None:
+def named(path: str, gone: Gone) -> VoidedOperator | None:
     """The operator that a dotted path, torch.ops.NS.op or with an overload, names, if its return is gone."""
     parts = path.split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) not in (4, 5):
@@ -134,29 +112,32 @@ def parse(data: bytes, path: str) -> ast.Module:
         raise ToolError(f"expected Python, cannot parse it: {why}", Location(path, line, 1 if line else 0)) from error
 
 
-Outside = Callable[
-    [str, str], frozenset[str]
-]  # the path of a file, a dotted path of its imports -> what that stands for
+# The path of a file, a dotted path of its imports -> what that stands for.
+Outside = Callable[[str, str], frozenset[str]]
 
 
-def read(
-    data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()
-) -> CallingModule:
+def read(data: bytes, path: str, gone: Gone, outside: Outside) -> CallingModule:
     """What a Python file does with these operators. Raises ToolError where it cannot be parsed."""
     names = Names(parse(data, path), partial(outside, path))
-    module = CallingModule(
-        data, path, names, tokenize.detect_encoding(io.BytesIO(data).readline)[0].removesuffix("-sig")
-    )
+    module = CallingModule(data, path, names, gone)
     for node in names.nodes:
         if isinstance(node, ast.Call):
-            _call(module, node, gone)
+            _call(module, node)
         if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
-            _value(module, node, gone)
+            _value(module, node)
     return module
 
 
-def _call(module: CallingModule, node: ast.Call, gone: Collection[VoidedOperator]) -> None:
-    found = [named(path, gone) for path in sorted(module.names.paths(node.func))]
+def argument(call: ast.Call, position: int, keyword: str | None) -> ast.expr | None:
+    """The argument that a call gives by position or by keyword; None where that cannot be told."""
+    given = call.args[: position + 1]
+    if len(given) > position and not any(isinstance(item, ast.Starred) for item in given):
+        return given[position]
+    return next((item.value for item in call.keywords if item.arg == keyword), None) if keyword else None
+
+
+def _call(module: CallingModule, node: ast.Call) -> None:
+    found = [named(path, module.gone) for path in sorted(module.names.paths(node.func))]
     first = next(filter(None, found), None)
     if first:
         sure = all(one == first for one in found)
@@ -197,9 +178,9 @@ def _passes_on(parent: ast.AST, node: ast.AST) -> bool:
     return isinstance(parent, ast.ListComp) and parent.elt is node
 
 
-def _value(module: CallingModule, node: ast.Name | ast.Attribute | ast.Call, gone: Collection[VoidedOperator]) -> None:
+def _value(module: CallingModule, node: ast.Name | ast.Attribute | ast.Call) -> None:
     """Notes an operator that is handed to where it cannot be followed, or that has a computed name."""
-    names = module.names
+    names, gone = module.names, module.gone
     if not isinstance(node, ast.Call) and (not isinstance(node.ctx, ast.Load) or not _escapes(names, node)):
         return
     paths = sorted(names.paths(node))
@@ -216,7 +197,7 @@ def _value(module: CallingModule, node: ast.Name | ast.Attribute | ast.Call, gon
             module.strays.append(Stray("", node, f"hands {path} on"))
 
 
-def _may_name(path: str, gone: Iterable[VoidedOperator]) -> bool:
+def _may_name(path: str, gone: Gone) -> bool:
     """Whether a path with computed parts may name such an operator."""
     parts = path.split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) != 4 or ANY not in parts:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.schemas.gone import Gone
 
-from .calls import CallingModule, Stray, named
+from .calls import CallingModule, Stray, argument, named
 from .names import ANY, FUNCTIONS, Function, Names
 
 REGISTER = frozenset({"register_fake", "impl_abstract"})
@@ -40,14 +40,14 @@ class _Registration:
     library: ast.expr | None = None
 
 
-def find(module: CallingModule, gone: Collection[VoidedOperator]) -> list[Fake]:
-    """The fakes of these operators, in file order."""
+def find(module: CallingModule) -> list[Fake]:
+    """The fakes of operators that return nothing, in file order."""
     serves: dict[Function, set[str]] = {}
     handed: set[ast.AST] = set()  # expressions that name a function in its registration
     for registration in list(_registrations(module.names)):
         function = registration.function
         for _ in module.names.turns(registration.place):
-            ops = _operators(module, registration, gone)
+            ops = _operators(module, registration)
             if function is None:
                 continue
             handed.add(function)
@@ -89,7 +89,8 @@ def _registrations(names: Names) -> Iterator[_Registration]:
     for call in calls if helpers else ():
         for helper in names.functions(call.func):
             if helper in helpers:
-                first, second = (_argument(call, _position(helper, name), name) for name in helpers[helper])
+                parameters = [one.arg for one in helper.args.args]
+                first, second = (argument(call, parameters.index(name), name) for name in helpers[helper])
                 yield _Registration(first, second, call)
 
 
@@ -98,21 +99,21 @@ def _read(names: Names, call: ast.Call) -> tuple[ast.expr | None, ast.expr | Non
     paths = names.paths(call.func)
     last = {path.rpartition(".")[2] for path in paths}
     if last & REGISTER:
-        return None, _argument(call, 0, "op"), _argument(call, 1, "func")
+        return None, argument(call, 0, "op"), argument(call, 1, "func")
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if "_register_fake" in last:
-        return owner, _argument(call, 0, "op_name"), _argument(call, 1, "fn")
+        return owner, argument(call, 0, "op_name"), argument(call, 1, "fn")
     if "impl" not in last:
         return None
-    first, second, third = (_argument(call, n, word) for n, word in enumerate(("qualname", "types", "dispatch_key")))
+    first, second, third = (argument(call, n, word) for n, word in enumerate(("qualname", "types", "dispatch_key")))
     if "torch.library.impl" not in paths:
         return (owner, first, second) if third and names.texts(third) == {META} else None
     if second and names.texts(second) == {META}:
-        return None, first, _argument(call, 2, "func")
+        return None, first, argument(call, 2, "func")
     return (first, second, None) if third and names.texts(third) == {META} else None
 
 
-def _operators(module: CallingModule, registration: _Registration, gone: Collection[VoidedOperator]) -> set[str]:
+def _operators(module: CallingModule, registration: _Registration) -> set[str]:
     """Those of the operators that a registration names, and OTHER where it may name one that is none of them."""
     name = registration.name
     paths = module.names.paths(name) if name else ()
@@ -121,8 +122,9 @@ def _operators(module: CallingModule, registration: _Registration, gone: Collect
     if registration.library is not None:
         spaces = _spaces(module.names, registration.library)
         texts = {text if "::" in text else f"{space}::{text}" for space in spaces for text in texts}
-    found = {one.op if (one := _of(text, gone)) else OTHER for text in texts}
-    if found == {OTHER} and any(_may_be(text, gone) for text in texts):
+    dotted = ("torch.ops." + text.replace("::", ".") for text in texts)
+    found = {one.op if (one := named(path, module.gone)) else OTHER for path in dotted}
+    if found == {OTHER} and any(_may_be(text, module.gone) for text in texts):
         module.strays.append(Stray("", registration.place, "registers a fake under a name that is computed"))
     return found
 
@@ -134,11 +136,7 @@ def _spaces(names: Names, library: ast.expr) -> Iterator[str]:
         yield from names.texts(leaf.args[0]) if made and isinstance(leaf, ast.Call) and leaf.args else (ANY,)
 
 
-def _of(text: str, gone: Collection[VoidedOperator]) -> VoidedOperator | None:
-    return named("torch.ops." + text.replace("::", "."), gone)
-
-
-def _may_be(text: str, gone: Collection[VoidedOperator]) -> bool:
+def _may_be(text: str, gone: Gone) -> bool:
     """Whether a name of which a part is computed may be that of such an operator."""
     pattern = re.compile(".*".join(map(re.escape, text.split(ANY))))
     return ANY in text and any(pattern.fullmatch(f"{one.namespace or ''}::{one.op}") for one in gone)
@@ -154,20 +152,8 @@ def _used_elsewhere(names: Names, function: Function, handed: set[ast.AST]) -> b
     )
 
 
-def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
-    """The argument that a call gives by position or by keyword."""
-    given = call.args[: position + 1]
-    if len(given) > position and not any(isinstance(item, ast.Starred) for item in given):
-        return given[position]
-    return next((item.value for item in call.keywords if item.arg == keyword), None)
-
-
 def _own_parameters(function: Function, *nodes: ast.expr | None) -> tuple[str, ...] | None:
     """The names of these nodes, if each is a parameter of the function."""
     names = {argument.arg for argument in function.args.args}
     found = tuple(node.id for node in nodes if isinstance(node, ast.Name) and node.id in names)
     return found if len(found) == len(nodes) else None
-
-
-def _position(function: Function, name: str) -> int:
-    return [argument.arg for argument in function.args.args].index(name)

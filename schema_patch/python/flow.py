@@ -10,9 +10,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
-from schema_patch.schemas.inferred import Answer, Kind, Native
+from schema_patch.schemas.inferred import Answer, Kind
 
 from .calling import PythonCalls
 from .modules import Modules, PythonModule
@@ -23,6 +22,7 @@ from .values import (
     Constants,
     Flow,
     FunctionEffects,
+    Natives,
     Value,
     defaults,
     element,
@@ -33,12 +33,6 @@ from .values import (
 )
 
 REGISTERS = re.compile(r"custom_op|triton_op|\b(?:impl|register\w*)\b")
-
-
-class Natives(Protocol):
-    """Functions that C++ hands to Python, by name."""
-
-    def get(self, name: str, /) -> Native | None: ...
 
 
 Writes = Mapping[str, Sequence[int]]  # operator -> positions of the arguments that it writes
@@ -56,7 +50,7 @@ def read(
     "unknown"."""
     modules = modules or Modules()
     module = PythonModule(path, dict(functions), modules.at(path).imports)
-    read = _Flow(modules, known, natives).of(module, function)
+    read = Flow(modules, known, natives or {}, _read).of(module, function)
     effects, result = read.effects, dict[str, Answer]()
     for name in parameters(function):
         found = sorted(effects.get(name, ()), key=lambda item: item[1:])
@@ -88,35 +82,13 @@ def _returned(values: tuple[Value, ...], position: int) -> str:
     return "unknown" if value else "fresh"
 
 
-class _Flow(Flow):
-    """The functions of a tree, each read once; recursion is cut."""
-
-    def __init__(self, modules: Modules, known: Writes, natives: Natives | None) -> None:
-        self.modules = modules
-        self.known = known
-        self.natives = natives
-        self.done: dict[tuple[ast.FunctionDef, Constants], FunctionEffects] = {}
-
-    def of(self, module: PythonModule, function: ast.FunctionDef, constants: Constants = ()) -> FunctionEffects:
-        key = function, constants
-        if key not in self.done:
-            self.done[key] = FunctionEffects()
-            one = _Statements(self, module, function, constants)
-            one.run()
-            if _is_stub(function):
-                given = frozenset().union(*one.names.values())
-                one.effect("unknown", given, function.lineno, f"the body of {function.name} is made by a decorator")
-            self.done[key] = one.found
-        return self.done[key]
-
-    def native(self, name: str) -> Native | None:
-        return self.natives.get(name) if self.natives is not None else None
-
-    def path(self, module: PythonModule, dotted: str) -> str:
-        return self.modules.path(module, dotted)
-
-    def elsewhere(self, module: PythonModule, dotted: str) -> tuple[PythonModule, ast.FunctionDef] | None:
-        return self.modules.function(module, dotted) if dotted else None
+def _read(flow: Flow, module: PythonModule, function: ast.FunctionDef, constants: Constants) -> FunctionEffects:
+    one = _Statements(flow, module, function, constants)
+    one.block(function.body)
+    if _is_stub(function):
+        given = frozenset().union(*one.names.values())
+        one.effect("unknown", given, function.lineno, f"the body of {function.name} is made by a decorator")
+    return one.found
 
 
 def _is_stub(function: ast.FunctionDef) -> bool:
@@ -130,9 +102,6 @@ def _is_stub(function: ast.FunctionDef) -> bool:
 
 class _Statements(PythonCalls):
     """The statements of one function, in order."""
-
-    def run(self) -> None:
-        self.block(self.function.body)
 
     def block(self, body: Sequence[ast.stmt]) -> bool:
         """Executes statements; whether what follows them is reached."""

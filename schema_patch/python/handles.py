@@ -7,11 +7,11 @@ meant, all are.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from schema_patch.model import ToolError
-from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.schemas.gone import Gone
 
 from .calls import named, parse
 from .modules import Files
@@ -30,7 +30,7 @@ class Handles:
         self._names: dict[str, Names | None] = {}
         self._known: dict[tuple[str, str], frozenset[str]] = {}
 
-    def other_names(self, gone: Collection[VoidedOperator]) -> frozenset[str]:
+    def other_names(self, gone: Gone) -> frozenset[str]:
         """The names, other than their own, that modules give to these operators and their namespaces: in other files
         they count too."""
         spaces = {f"{OPERATORS}.{one.namespace}" for one in gone}

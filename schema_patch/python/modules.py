@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 LARGEST = 2_000_000  # bytes of a module that is looked into
@@ -63,14 +63,11 @@ class Modules:
         """A dotted name with what its first part is imported as, through imports of imports: `ops.add` as
         `torch.ops.ns.add`."""
         first, dot, rest = dotted.partition(".")
-        if first not in module.imports or depth > DEEPEST:
-            return dotted
-        level, target = module.imports[first]
+        level, target = module.imports.get(first, (0, ""))
         if not level and target.partition(".")[0] == "torch":
             return f"{target}{dot}{rest}"
-        *parts, name = target.split(".")
-        for path in self._files.named([p for p in parts if p], level, module.path)[:3]:
-            found = self.path(self.at(path), name, depth + 1)
+        for other, name in self._meant(module, first, depth):
+            found = self.path(other, name, depth + 1)
             if found != name:
                 return f"{found}{dot}{rest}"
         return dotted
@@ -79,23 +76,24 @@ class Modules:
         self, module: PythonModule, dotted: str, depth: int = 0
     ) -> tuple[PythonModule, ast.FunctionDef] | None:
         """The function of another file that a name of this one means, through imports of imports."""
+        for other, name in self._meant(module, dotted, depth):
+            function = other.functions.get(name)
+            found = (other, function) if function else self.function(other, name, depth + 1)
+            if found:
+                return found
+        return None
+
+    def _meant(self, module: PythonModule, dotted: str, depth: int) -> Iterator[tuple[PythonModule, str]]:
+        """The nearest modules that an imported name may be taken from, and what it is called there."""
         first, _, rest = dotted.partition(".")
         if first not in module.imports or depth > DEEPEST:
-            return None
+            return
         level, target = module.imports[first]
         *parts, name = f"{target}.{rest}".strip(".").split(".")
         mine = os.path.normpath(module.path).split(os.sep)
         found = self._files.named(parts, level, module.path)
         nearest = sorted(found, key=lambda path: (-_shared(mine, os.path.normpath(path).split(os.sep)), path))
-        for path in nearest[:3]:
-            other = self.at(path)
-            function = other.functions.get(name)
-            if function is not None:
-                return other, function
-            through = self.function(other, name, depth + 1)
-            if through:
-                return through
-        return None
+        yield from ((self.at(path), name) for path in nearest[:3])
 
 
 def functions(nodes: Iterable[ast.AST]) -> dict[str, ast.FunctionDef]:

@@ -7,20 +7,15 @@ tell (a parameter, the result of a call) is unknown, and said to be.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from itertools import islice, product
 from math import prod
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OPENS = frozenset({*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
-BINDS = frozenset(
-    {ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem,
-     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.Import,
-     ast.ImportFrom}
-)  # fmt: skip
 NONE: frozenset[ast.AST] = frozenset()
 
 GROWING = frozenset({"append", "extend", "insert", "update", "setdefault", "add"})  # methods of tables
@@ -40,6 +35,24 @@ class Each:
 
 Leaf = ast.expr | Function | str | None  # an expression that is no name, a function, a path from an import, unknown
 Known = dict[ast.AST, frozenset[str]]
+# What a node binds in its scope: targets, or names as they are, and what each stands for.
+BINDS: dict[type, Callable[[Any], Iterable[tuple[ast.expr | str | None, Leaf | Each]]]] = {
+    ast.Assign: lambda node: ((target, node.value) for target in node.targets),
+    ast.AugAssign: lambda node: [(node.target, None)],
+    ast.withitem: lambda node: [(node.optional_vars, None)],
+    ast.Import: lambda node: (
+        (alias.asname or alias.name.partition(".")[0], alias.name if alias.asname else alias.name.partition(".")[0])
+        for alias in node.names
+    ),
+    ast.ImportFrom: lambda node: (
+        (alias.asname or alias.name, f"{'.' * node.level}{node.module + '.' if node.module else ''}{alias.name}")
+        for alias in node.names
+    ),
+    **dict.fromkeys((ast.AnnAssign, ast.NamedExpr), lambda node: [(node.target, node.value)] if node.value else []),
+    **dict.fromkeys((ast.For, ast.AsyncFor, ast.comprehension), lambda node: [(node.target, Each(node.iter))]),
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef), lambda node: [(node.name, node)]),
+    **dict.fromkeys((ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), lambda node: [(node.name, None)]),
+}
 Element = ast.expr | tuple[ast.expr, ast.expr] | None
 
 
@@ -276,8 +289,8 @@ class Names:
             if isinstance(node, (ast.Global, ast.Nonlocal)):
                 outer = scope.parent if isinstance(node, ast.Nonlocal) and scope.parent else self._module
                 scope.elsewhere.update(dict.fromkeys(node.names, outer))
-            if type(node) in BINDS:
-                _bind(node, scope)
+            for target, value in BINDS[type(node)](node) if type(node) in BINDS else ():
+                _bind(target, value, scope)
             if isinstance(node, ast.Assign):
                 for target in filter(is_own, node.targets):
                     self._own.setdefault(target.attr, []).append(node.value)
@@ -323,43 +336,14 @@ def _inner(node: ast.AST, scope: Scope) -> tuple[Scope, Set[ast.AST]]:
     return Scope(scope), set(_children(node))
 
 
-def _bind(node: ast.AST, scope: Scope) -> None:
-    """Notes the names that a node binds in its scope."""
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            _bind_target(target, node.value, scope)
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
-        if node.value is not None:
-            _bind_target(node.target, node.value, scope)
-    elif isinstance(node, ast.AugAssign):
-        _bind_target(node.target, None, scope)
-    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-        _bind_target(node.target, Each(node.iter), scope)
-    elif isinstance(node, ast.withitem):
-        _bind_target(node.optional_vars, None, scope)
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        scope.bind(node.name, node)
-    elif isinstance(node, (ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
-        if node.name:
-            scope.bind(node.name, None)
-    elif isinstance(node, ast.Import):
-        for alias in node.names:
-            scope.bind(
-                alias.asname or alias.name.partition(".")[0],
-                alias.name if alias.asname else alias.name.partition(".")[0],
-            )
-    elif isinstance(node, ast.ImportFrom):
-        for alias in node.names:
-            scope.bind(
-                alias.asname or alias.name, f"{'.' * node.level}{node.module + '.' if node.module else ''}{alias.name}"
-            )
-
-
-def _bind_target(target: ast.expr | None, value: ast.expr | Each | None, scope: Scope) -> None:
-    if isinstance(target, ast.Name):
+def _bind(target: ast.expr | str | None, value: Leaf | Each, scope: Scope) -> None:
+    """A target, or what is known to be a name, stands for a value in its scope."""
+    if isinstance(target, str):
+        scope.bind(target, value)
+    elif isinstance(target, ast.Name):
         scope.bind(target.id, value)
     elif isinstance(target, ast.Starred):
-        _bind_target(target.value, None, scope)
+        _bind(target.value, None, scope)
     elif isinstance(target, (ast.Tuple, ast.List)):
         starred = any(isinstance(item, ast.Starred) for item in target.elts)
         for index, item in enumerate(target.elts):
@@ -368,7 +352,7 @@ def _bind_target(target: ast.expr | None, value: ast.expr | Each | None, scope: 
                 part = Each(value.iterable, index)
             elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) and not starred:
                 part = value.elts[index]
-            _bind_target(item, part, scope)
+            _bind(item, part, scope)
 
 
 def _part(element: Element, part: int | None) -> ast.expr | None:

@@ -109,15 +109,11 @@ def read(data: bytes, path: str) -> PySource | None:
     return _PythonReader(data, path, tree).read()
 
 
-class _PythonReader:
+class _PythonReader(literals.PythonText):
     def __init__(self, data: bytes, path: str, tree: ast.Module) -> None:
-        self.data = data
-        self.path = path
+        super().__init__(data, path)
         self.tree = tree
         self.found = PySource(path)
-        self.starts = [0]
-        for line in data.splitlines(keepends=True):
-            self.starts.append(self.starts[-1] + len(line))
         self.libraries: dict[str, str] = {}  # variable -> namespace
         self.names = Names(tree)
         self.computed = False  # whether a fake is registered by a name that is not written there
@@ -145,11 +141,8 @@ class _PythonReader:
             self.found.perhaps |= set(_strings(self.tree))
         return self.found
 
-    def constant(self, node: ast.expr) -> str | None:
-        return self.names.text(node)
-
-    def where(self, node: ast.expr | ast.stmt) -> Location:
-        return Location(self.path, node.lineno, node.col_offset + 1)
+    def constant(self, node: ast.expr | None) -> str | None:
+        return self.names.text(node) if node else None
 
     def library(self, node: ast.Assign) -> None:
         call = node.value
@@ -201,10 +194,6 @@ class _PythonReader:
             return (), self.span(node)
         return None, None
 
-    def span(self, node: ast.expr) -> Span:
-        end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
-        return Span(self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column)
-
     def call(self, node: ast.Call, *, alone: bool) -> None:
         name = last(node.func)
         if name in WRAPPERS:
@@ -223,23 +212,26 @@ class _PythonReader:
         """The function of `custom_op("ns::op", function, …)` and `custom_op("ns::op", …)(function)`."""
         around = self.names.parent.get(node)
         called = around.args if isinstance(around, ast.Call) and around.func is node else []
-        meant = self.names.meant([*node.args[1:], *called][0]) if node.args[1:] or called else None
+        return next(map(self.function, [*node.args[1:], *called]), "")
+
+    def function(self, node: ast.expr) -> str:
+        """The name of the function that an expression stands for."""
+        meant = self.names.meant(node)
         return meant.name if isinstance(meant, ast.FunctionDef) else last(meant)
 
     def wrapper(self, node: ast.Call) -> None:
         """vLLM's direct_register_custom_op(op_name, op_func, mutates_args, fake_impl, …)."""
         given = dict(zip(("op_name", "op_func", "mutates_args", "fake_impl"), node.args, strict=False))
         given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-        name = self.constant(given["op_name"]) if "op_name" in given else None
+        name = self.constant(given.get("op_name"))
         if name is None:
             self.found.untold.append(self.where(node))
             return
         mutates, span = self.mutates(node, given.get("mutates_args"))
         if "mutates_args" not in given and node.keywords and all(keyword.arg for keyword in node.keywords):
-            at = self.starts[node.keywords[-1].lineno - 1] + node.keywords[-1].col_offset
+            at = self.span(node.keywords[-1]).start
             span = Span(at, at)
-        function = last(given["op_func"]) if "op_func" in given else ""
-        where = self.where(node)
+        function, where = last(given.get("op_func")), self.where(node)
         self.found.operators.append(PyOperator(name, where, function, mutates, None, "direct_register_custom_op", span))
 
     def define(self, node: ast.Call) -> None:
@@ -249,18 +241,20 @@ class _PythonReader:
             if isinstance(node.func, ast.Attribute) and last(node.func.value) in (*self.libraries, "library", "lib"):
                 self.found.untold.append(self.where(node))
             return
-        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        namespace = self.libraries.get(last(owner)) if owner is not None else None
         if "(" in first:
             text = self.mapped(node.args[0], first, "")
-            name = first.split("(")[0].strip()
-            full = f"{namespace}::{name}" if namespace else name
+            full = self.full(node, first.split("(")[0].strip())
         elif len(node.args) > 1 and (second := self.constant(node.args[1])) is not None and "(" in second:
             full = first
             text = self.mapped(node.args[1], second, first)
         else:
             return
         self.found.operators.append(PyOperator(full, self.where(node), "", (), text, "define"))
+
+    def full(self, call: ast.Call, name: str) -> str:
+        """A name with the namespace of the Library that a method is called of."""
+        namespace = self.libraries.get(last(call.func.value)) if isinstance(call.func, ast.Attribute) else ""
+        return f"{namespace}::{name}" if namespace and "::" not in name else name
 
     def mapped(self, node: ast.expr, text: str, name: str) -> MappedText:
         """A schema text behind a name that stands elsewhere; without spans where its bytes cannot be told apart."""
@@ -274,16 +268,12 @@ class _PythonReader:
 
     def impl(self, node: ast.Call) -> None:
         arguments = [self.constant(a) for a in node.args]
-        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        namespace = self.libraries.get(last(owner), "") if owner is not None else ""
         # `lib.impl("op", function, "CPU")` and `torch.library.impl("ns::op", "cpu", function)`
         op = arguments[0]
         given = next((a for a, text in zip(node.args[1:], arguments[1:], strict=True) if text is None), None)
         if op is None or given is None:
             return
-        meant = self.names.meant(given)
-        function = meant.name if isinstance(meant, ast.FunctionDef) else last(meant)
-        full = op if "::" in op or not namespace else f"{namespace}::{op}"
+        function, full = self.function(given), self.full(node, op)
         keys = [a for a in arguments[1:] if a] + [str(self.constant(k.value)) for k in node.keywords]
         if "Meta" in keys:
             self.fake(full, node, self.found.functions.get(function))

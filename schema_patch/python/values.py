@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from schema_patch.schemas import aten
 from schema_patch.schemas.inferred import Native
 
-from .modules import PythonModule
+from .modules import Modules, PythonModule
 
 VIEWS = aten.VIEWS | frozenset(
     "H T __array__ __array_interface__ __cuda_array_interface__ __getitem__ data_ptr flat from_dlpack "
@@ -56,25 +57,29 @@ class FunctionEffects:
     returns: list[tuple[Value, ...]] = field(default_factory=list)  # of each statement: the values of the tuple, or one
 
 
-class Flow:
-    """The functions of a tree, and what is known of operators."""
+class Natives(Protocol):
+    """Functions that C++ hands to Python, by name."""
 
+    def get(self, name: str, /) -> Native | None: ...
+
+
+@dataclass
+class Flow:
+    """The functions of a tree, each read once, and what is known of operators and of functions of C++."""
+
+    modules: Modules
     known: Mapping[str, Sequence[int]]
+    natives: Natives
+    read: Callable[[Flow, PythonModule, ast.FunctionDef, Constants], FunctionEffects]
+    done: dict[tuple[ast.FunctionDef, Constants], FunctionEffects] = field(default_factory=dict)
 
     def of(self, module: PythonModule, function: ast.FunctionDef, constants: Constants = ()) -> FunctionEffects:
-        raise NotImplementedError
-
-    def native(self, name: str) -> Native | None:
-        """The function that C++ hands to Python by this name."""
-        raise NotImplementedError
-
-    def path(self, module: PythonModule, dotted: str) -> str:
-        """A dotted name as torch has it, where it is imported or assigned by another."""
-        raise NotImplementedError
-
-    def elsewhere(self, module: PythonModule, dotted: str) -> tuple[PythonModule, ast.FunctionDef] | None:
-        """The function of another file that a name means."""
-        raise NotImplementedError
+        """What a function does; recursion is cut."""
+        key = function, constants
+        if key not in self.done:
+            self.done[key] = FunctionEffects()
+            self.done[key] = self.read(self, module, function, constants)
+        return self.done[key]
 
 
 def arguments(function: ast.FunctionDef) -> list[ast.arg]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from schema_patch.model import Edit, Finding, Severity, Span, ToolError
-from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.schemas.gone import Gone
 from schema_patch.text import edits
 
 from . import calls
@@ -28,21 +28,19 @@ REST = re.compile(rb"[ \t\f]*(?:#[^\r\n]*)?(?=\r|\n|\Z)")
 LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-def judge(
-    data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()
-) -> list[Finding]:
+def judge(data: bytes, path: str, gone: Gone, outside: Outside = lambda *_: frozenset()) -> list[Finding]:
     """What is wrong in a Python file, with the edits where there is one way to put it right.
 
     `outside` tells what a name stands for that the file imports (pyhandles). Raises ToolError where it is not Python.
     """
     try:
-        return _judged(calls.read(data, path, gone, outside), gone)
+        return _judged(calls.read(data, path, gone, outside))
     except RecursionError as error:
         raise ToolError("cannot follow its names: expressions nested too deeply", path) from error
 
 
-def _judged(module: CallingModule, gone: Collection[VoidedOperator]) -> list[Finding]:
-    fakes = pyfakes.find(module, gone)
+def _judged(module: CallingModule) -> list[Finding]:
+    fakes = pyfakes.find(module)
     inside = {fake.node for fake in fakes}
     findings = [_of_call(module, call) for call in module.calls if _counts(module, call, inside)]
     findings += [finding for fake in fakes for finding in _of_fake(module, fake)]
@@ -54,7 +52,7 @@ def _judged(module: CallingModule, gone: Collection[VoidedOperator]) -> list[Fin
 
 
 def rewrite(
-    data: bytes, path: str, gone: Collection[VoidedOperator], outside: Outside = lambda *_: frozenset()
+    data: bytes, path: str, gone: Gone, outside: Outside = lambda *_: frozenset()
 ) -> tuple[bytes, tuple[Edit, ...], tuple[Finding, ...]]:
     """The new bytes of a Python file, the edits, and all findings: the edits answer those that carry them.
 
@@ -83,7 +81,7 @@ def _of_call(module: CallingModule, call: PythonCall) -> Finding:
     if call.use is Use.HANDED_ON:
         return Finding("SP007", where, op, "a lambda returns its result, which is gone: not followed", Severity.NOTE)
     said = f"the result {call.use.value}, and the operator returns nothing: use {buffer or 'its buffers'} instead"
-    argument = _argument(call)
+    argument = calls.argument(call.node, call.gone.arguments.index(buffer), buffer) if buffer else None
     why = ""
     if call.use is Use.TAKEN or buffer is None:
         why = "rewrite it by hand"
@@ -95,17 +93,6 @@ def _of_call(module: CallingModule, call: PythonCall) -> Finding:
     if not why and not made:
         why = "rewrite it by hand"
     return Finding("SP005", where, op, f"{said}; {why}" if why else said, edits=tuple(made))
-
-
-def _argument(call: PythonCall) -> ast.expr | None:
-    """What a call gives as the buffer, by position or keyword."""
-    position = call.gone.arguments.index(call.gone.buffer or "") if call.gone.buffer else len(call.gone.arguments)
-    given = call.node.args[: position + 1]
-    if any(isinstance(item, ast.Starred) for item in given):
-        return None
-    if len(given) > position:
-        return given[position]
-    return next((item.value for item in call.node.keywords if item.arg == call.gone.buffer), None)
 
 
 def _followed(module: CallingModule, call: PythonCall, argument: ast.expr | None) -> list[Edit]:

@@ -6,14 +6,15 @@ Knows HTML; every word of the report is escaped, and the page may load nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
+from typing import Any
 
 from schema_patch import __version__
 from schema_patch.model import Location, Report, Severity, Verdict
 
 from .people import headline
-from .text import one_line, summary
+from .text import counted, devices, libraries, one_line, summary
 
 CLASSES = {
     Verdict.RIGHT: "good",
@@ -125,25 +126,16 @@ def _row(kind: str, style: str, label: str, op: str, what: str, where: Location 
 
 
 def _libraries(report: Report) -> str:
-    libraries = report.facts.get("libraries")
-    if not isinstance(libraries, list) or not libraries:
-        return ""
-    items = "".join(f"<li>{escape(line)}</li>" for line in library_lines(libraries))
-    title = f"{len(libraries)} librar{'y' if len(libraries) == 1 else 'ies'}"
-    return f"<details><summary>{title}</summary><ul>{items}</ul></details>"
+    found = libraries(report)
+    items = "".join(f"<li>{escape(library_line(library))}</li>" for library in found)
+    return f"<details><summary>{counted(found)}</summary><ul>{items}</ul></details>" if found else ""
 
 
-def library_lines(libraries: Iterable[dict[str, object]]) -> Iterator[str]:
-    """One line a library: where, whose, what it needs, and what it runs on."""
-    for library in libraries:
-        owner = f" ({library['owner']})" if library.get("owner") else ""
-        sycl = f"; libsycl.so.{library['sycl']}" if library.get("sycl") else ""
-        targets = library.get("targets")
-        named = targets if isinstance(targets, dict) else {}
-        words = ", ".join(
-            f"{entry['name']} ({code})" if entry["name"] != code else code for code, entry in named.items()
-        )
-        spirv = library.get("without_spirv")
-        lacking = f", {spirv} of {library.get('kernels')} kernels without SPIR-V" if spirv else ""
-        device = f"; {library.get('kernels')} kernels for {words}{lacking}" if words else ""
-        yield f"{one_line(str(library['path']))}{owner}: {library.get('schemas')} schemas{sycl}{device}"
+def library_line(library: dict[str, Any]) -> str:
+    """Where a library is, whose, what it needs, and what it runs on."""
+    owner = f" ({library['owner']})" if library["owner"] else ""
+    sycl = f"; libsycl.so.{library['sycl']}" if library["sycl"] else ""
+    words, kernels, spirv = ", ".join(devices([library])), library["kernels"], library["without_spirv"]
+    lacking = f", {spirv} of {kernels} kernels without SPIR-V" if spirv else ""
+    device = f"; {kernels} kernels for {words}{lacking}" if words else ""
+    return f"{one_line(library['path'])}{owner}: {library['schemas']} schemas{sycl}{device}"

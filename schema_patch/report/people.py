@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from schema_patch.model import Checked, Report, Verdict
 from schema_patch.schemas import rules
 
-from .text import many, one_line, page
+from .text import libraries, many, one_line, page
 
 UNDECLARED = frozenset({"SP101", "SP102"})
 
@@ -89,11 +90,8 @@ def in_source(report: Report, paths: Iterable[str], option: str = "") -> Iterato
 
 def unread(report: Report) -> Iterator[str]:
     """The registrations of which it is not known what they register, a line for each library and namespace."""
-    libraries = report.facts.get("libraries", ())
-    for library in libraries if isinstance(libraries, list) else ():
-        spaces: dict[str, int] = {}
-        for row in library["unread_registrations"]:
-            spaces[row["namespace"]] = spaces.get(row["namespace"], 0) + 1
+    for library in libraries(report):
+        spaces = Counter(row["namespace"] for row in library["unread_registrations"])
         for space, count in sorted(spaces.items()):
             where = space or "a namespace that is not known"
             yield f"{one_line(library['path'])}: {many(count, 'registration')} not read, in {where}"

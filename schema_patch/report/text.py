@@ -82,21 +82,33 @@ def many(count: int, word: str) -> str:
 def package_lines(report: Report) -> list[str]:
     """One line a package: its version, what it holds, the runtime it needs and the devices it has code for."""
     groups: dict[str, list[dict[str, Any]]] = {}
-    libraries = report.facts.get("libraries", ())
-    for library in libraries if isinstance(libraries, list) else ():
+    for library in libraries(report):
         groups.setdefault(library["owner"] or "no package", []).append(library)
     return [f"{owner}: {_package(group)}" for owner, group in groups.items()]
 
 
+def libraries(report: Report) -> list[dict[str, Any]]:
+    """The facts of each library; none where the report is of sources."""
+    found = report.facts.get("libraries")
+    return found if isinstance(found, list) else []
+
+
+def counted(group: list[dict[str, Any]]) -> str:
+    return f"{len(group)} librar{'y' if len(group) == 1 else 'ies'}"
+
+
+def devices(group: list[dict[str, Any]]) -> list[str]:
+    """What the kernels of some libraries run on, with the codes of the devices."""
+    codes = {code: entry["name"] for library in group for code, entry in library["targets"].items()}
+    return [f"{name} ({code})" if name != code else code for code, name in sorted(codes.items())]
+
+
 def _package(group: list[dict[str, Any]]) -> str:
-    count = f"{len(group)} librar{'y' if len(group) == 1 else 'ies'}"
-    words = [count, many(sum(library["schemas"] for library in group), "schema")]
+    words = [counted(group), many(sum(library["schemas"] for library in group), "schema")]
     words += [f"libsycl.so.{major}" for major in sorted({library["sycl"] for library in group if library["sycl"]})]
     kernels = sum(library["kernels"] for library in group)
     if kernels:
-        codes = {code: entry["name"] for library in group for code, entry in library["targets"].items()}
-        named = [f"{name} ({code})" if name != code else code for code, name in sorted(codes.items())]
-        words.append(f"{many(kernels, 'kernel')} for {', '.join(named)}")
+        words.append(f"{many(kernels, 'kernel')} for {', '.join(devices(group))}")
         without = sum(library["without_spirv"] for library in group)
         words += [f"{without} of them without SPIR-V"] if without else []
     unread = [what for library in group for what in library["unread"]]

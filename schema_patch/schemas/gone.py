@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +16,6 @@ class VoidedOperator:
     arguments: tuple[str, ...]
     buffer: str | None
     overload: str = ""
+
+
+Gone: TypeAlias = Collection[VoidedOperator]

@@ -107,7 +107,7 @@ def examine(file: SourceFile, table: Table, elsewhere: Elsewhere = NOWHERE) -> U
     read = {span.start for registration in source.registrations for span in registration.schema.spans}
     known = {finding.location for finding in findings if finding.severity is Severity.ERROR}
     for at, op in strays.left_over(texts, read, source.inert):
-        where = _location(file, at)
+        where = Location.at(file.path, file.data, at)
         if not any(place.line == where.line for place in known):
             message = "a schema of this operator stands here, but no registration that can be read: edit it by hand"
             findings.append(Finding("SP002", where, op, message))
@@ -333,11 +333,6 @@ def parsed_of(text: str, where: Location) -> Schema | Finding:
 
 def _inferred(op: str, where: Location) -> Finding:
     return Finding("SP004", where, op.rpartition("::")[2], "no schema: torch infers one that declares no write")
-
-
-def _location(file: SourceFile, offset: int) -> Location:
-    line_start = file.data.rfind(b"\n", 0, offset) + 1
-    return Location(file.path, file.data.count(b"\n", 0, offset) + 1, offset - line_start + 1)
 
 
 def unmapped(problem: Problem, table: Table) -> Finding | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from schema_patch.model import Checked, Finding, Report, Severity, ToolError
@@ -13,42 +13,25 @@ from schema_patch.python.handles import Handles
 from schema_patch.python.registrations import schema_of
 from schema_patch.python.tree import Python
 from schema_patch.schemas import rules
-from schema_patch.schemas.gone import VoidedOperator
+from schema_patch.schemas.gone import Gone
 from schema_patch.schemas.selection import ALL, Selection, namespace_of
 from schema_patch.schemas.table import Table
 from schema_patch.text import files
+from schema_patch.text.files import Progress
 
 from . import patch
 from .patch import Unit
 from .plans import FilePlan, TreePlan
 
-Progress = Callable[[str], None]
-
 
 def read(paths: Iterable[str], table: Table, progress: Progress = lambda _: None) -> tuple[list[Unit], list[ToolError]]:
     """Every C++ file at these paths, examined, and what could not be read. A file with two names is read once."""
-    found: list[files.SourceFile] = []
     errors: list[ToolError] = []
-    seen: set[Path] = set()
-    for root in paths:
-        try:
-            for path in files.find(root):
-                progress(path)
-                try:
-                    file = files.read(path)
-                except ToolError as error:
-                    errors.append(error)
-                    continue
-                if file.real not in seen:
-                    seen.add(file.real)
-                    found.append(file)
-        except ToolError as error:
-            errors.append(error)
-    return patch.examine_all(found, table), errors
+    return patch.examine_all(files.texts(paths, errors, progress), table), errors
 
 
 def read_python(
-    paths: Iterable[str], gone: Collection[VoidedOperator], progress: Progress = lambda _: None
+    paths: Iterable[str], gone: Gone, progress: Progress = lambda _: None
 ) -> tuple[list[Finding], list[ToolError]]:
     """What Python code at these paths makes of operators that return nothing any more. Without any, reads nothing."""
     findings: list[Finding] = []
@@ -89,7 +72,7 @@ def _registered(python: Python, table: Table, ops: Selection) -> tuple[list[Chec
     return checked, findings
 
 
-def plan_python(root: str, gone: Collection[VoidedOperator], progress: Progress = lambda _: None) -> TreePlan:
+def plan_python(root: str, gone: Gone, progress: Progress = lambda _: None) -> TreePlan:
     """New bytes for the Python files at a path that use results which are gone."""
     plan = TreePlan()
     if not gone:
@@ -110,28 +93,26 @@ def plan_python(root: str, gone: Collection[VoidedOperator], progress: Progress 
 def judge(sources: Mapping[str, bytes], table: Table) -> Report:
     """The verdicts on files that are in memory, by path: what `check` says of a tree that holds them."""
     cpp: list[files.SourceFile] = []
-    python: dict[Path, files.SourceFile] = {}
+    python: list[files.SourceFile] = []
     errors: list[ToolError] = []
     for path, data in sorted(sources.items()):
+        kind, what = (python, "Python") if files.has_suffix(path, files.PYTHON) else (cpp, "C++ source")
         try:
-            if files.has_suffix(path, files.PYTHON):
-                python[Path(path)] = files.given(path, Path(path), data, "Python")
-            else:
-                cpp.append(files.given(path, Path(path), data))
+            kind.append(files.given(path, Path(path), data, what))
         except ToolError as error:
             errors.append(error)
     units = patch.examine_all(cpp, table)
     gone = patch.gone(units)
     findings = _judge_python(*_concerned(python, gone), gone, errors) if gone else []
     registering = Python()
-    for file in python.values():
+    for file in python:
         registering.add(file.path, file.data)
     registered, wrong = _registered(registering, table, ALL)
     return patch.report(units, errors=errors, python=[*findings, *wrong], registered=registered)
 
 
 def _judge_python(
-    found: Iterable[files.SourceFile], outside: Outside, gone: Collection[VoidedOperator], errors: list[ToolError]
+    found: Iterable[files.SourceFile], outside: Outside, gone: Gone, errors: list[ToolError]
 ) -> list[Finding]:
     findings: list[Finding] = []
     for file in found:
@@ -143,26 +124,13 @@ def _judge_python(
 
 
 def _python(
-    root: str, gone: Collection[VoidedOperator], errors: list[ToolError], progress: Progress
+    root: str, gone: Gone, errors: list[ToolError], progress: Progress
 ) -> tuple[list[files.SourceFile], Outside]:
     """The Python files at a path that may have to do with these operators, each once, and what their imports give."""
-    found: dict[Path, files.SourceFile] = {}
-    try:
-        for path in files.find(root, files.PYTHON):
-            progress(path)
-            try:
-                file = files.read(path, "Python")
-                found.setdefault(file.real, file)
-            except ToolError as error:
-                errors.append(error)
-    except ToolError as error:
-        errors.append(error)
-    return _concerned(found, gone)
+    return _concerned(list(files.texts([root], errors, progress, files.PYTHON)), gone)
 
 
-def _concerned(
-    found: Mapping[Path, files.SourceFile], gone: Collection[VoidedOperator]
-) -> tuple[list[files.SourceFile], Outside]:
-    handles = Handles({file.path: file.data for file in found.values()})
+def _concerned(found: Sequence[files.SourceFile], gone: Gone) -> tuple[list[files.SourceFile], Outside]:
+    handles = Handles({file.path: file.data for file in found})
     others = handles.other_names(gone)
-    return [file for file in found.values() if calls.may_matter(file.data, gone, others)], handles.paths
+    return [file for file in found if calls.may_matter(file.data, gone, others)], handles.paths

@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,15 @@ SKIPPED = frozenset(
 
 ELF = b"\x7fELF"
 Prove = Callable[[str], None]
+Progress = Callable[[str], None]  # hears of each file before it is read
+
+
+class Steps:
+    """Hears of each file before it is read, and how many there are; shows nothing itself."""
+
+    def __call__(self, path: str) -> None: ...
+
+    def expect(self, count: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,32 @@ def find(root: str, suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:
                     raise ToolError("the symbolic link leads out of the tree: name its file to have it read", path)
                 continue
             yield path
+
+
+def paths(roots: Iterable[str], errors: list[ToolError], suffixes: Collection[str] = SUFFIXES) -> Iterator[str]:
+    """The files at several paths, each once; what is in the way at one of them is an error, and the next is taken."""
+    seen: set[str] = set()
+    for root in roots:
+        try:
+            for path in find(root, suffixes):
+                real = os.path.realpath(path)
+                if real not in seen:
+                    seen.add(real)
+                    yield path
+        except ToolError as error:
+            errors.append(error)
+
+
+def texts(
+    roots: Iterable[str], errors: list[ToolError], progress: Progress, suffixes: Collection[str] = SUFFIXES
+) -> Iterator[SourceFile]:
+    """The same files as read; one that cannot be is an error too."""
+    for path in paths(roots, errors, suffixes):
+        progress(path)
+        try:
+            yield read(path, "Python" if suffixes is PYTHON else "C++ source")
+        except ToolError as error:
+            errors.append(error)
 
 
 def read(path: str, what: str = "C++ source") -> SourceFile:
@@ -196,6 +231,11 @@ def write(target: Path, data: bytes, name: str | None = None, prove: Prove | Non
         if temporary:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+def cache_home() -> Path:
+    """Where programs of this user keep what they can make again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"))
 
 
 @contextmanager

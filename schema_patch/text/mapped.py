@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schema_patch.model import Edit, Span
@@ -19,6 +20,12 @@ class MappedText:
 
     text: str
     spans: tuple[Span, ...]
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, Span]]) -> MappedText:
+        """From characters, each with its bytes."""
+        found = list(pairs)
+        return cls("".join(char for char, _ in found), tuple(span for _, span in found))
 
     def edits(self, start: int, end: int, new: str) -> list[Edit]:
         """The edits that replace text[start:end] by `new`, leaving quotes, comments and line breaks between pieces.

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema_patch.audit import apply
+from schema_patch.audit.python import CppFacts
 from schema_patch.commands import main
 from schema_patch.model import Span
 from schema_patch.python import edits as pyedits
@@ -137,7 +138,7 @@ def test_a_link_out_of_the_tree_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "ops.py").write_text('@custom_op("lib::op", mutates_args=())\n' + BODY)
     (tmp_path / "tree" / "ops.py").symlink_to(tmp_path / "ops.py")
-    plan = apply.plan(str(tmp_path / "tree"), {})
+    plan = apply.plan(str(tmp_path / "tree"), CppFacts())
     assert plan.files == []
     assert "leads out of the tree" in str(plan.errors[0])
 
@@ -146,7 +147,7 @@ def test_an_edit_that_says_something_else_is_not_believed(tmp_path: Path, monkey
     (tmp_path / "ops.py").write_text('@custom_op("lib::op", mutates_args=())\n' + BODY)
     right = pyedits.named
     monkeypatch.setattr(pyedits, "named", lambda data, where, names: right(data, where, names[:1]))
-    plan = apply.plan(str(tmp_path), {})
+    plan = apply.plan(str(tmp_path), CppFacts())
     assert plan.files == []
     assert "would not declare what was meant" in str(plan.errors[0])
 

@@ -45,7 +45,7 @@ def applied(root: str, result: judge.Audit) -> int:
     units, _ = tree.read([root], known)
     plans = [
         patch.annotate_all(units, known, Returns.ALIAS),
-        apply.plan(root, known.written, ALL, known.bound, known.natives),
+        apply.plan(root, known.audit.cpp),
     ]
     for plan in plans:
         assert plan.errors == []

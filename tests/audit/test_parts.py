@@ -28,13 +28,13 @@ from schema_patch.inference.domain.values import (
     either,
     element,
     extend,
-    field,
+    field_of,
     is_data,
     loaded,
     ordered,
     parameter,
 )
-from schema_patch.inference.engine.applying import AppliedCall
+from schema_patch.inference.engine.applying import AppliedCall, Given
 from schema_patch.inference.engine.declarations import Declarations
 from schema_patch.inference.engine.evaluator import Evaluator
 from schema_patch.inference.engine.frame import FunctionFrame
@@ -59,8 +59,8 @@ def origin(root: Parameter | Local, *path: object) -> Origin:
 
 def test_a_root_and_a_selector_are_one_object_each() -> None:
     assert parameter(0) is FIRST
-    assert field("x") is field("x")
-    assert len({at(FIRST), at(SECOND), at(FIRST, field("0")), at(FIRST, element(0))}) == 4
+    assert field_of("x") is field_of("x")
+    assert len({at(FIRST), at(SECOND), at(FIRST, field_of("0")), at(FIRST, element(0))}) == 4
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_a_root_and_a_selector_are_one_object_each() -> None:
         ((ADDRESS,), DEREF, ()),
         ((ACCESSOR, DEREF), DEREF, (ACCESSOR, DEREF)),
         ((PERHAPS,), PERHAPS, (PERHAPS,)),
-        ((field("p"), COPY), DEREF, (field("p"), DEREF)),
-        ((field("p"),) * 7, DEREF, None),
+        ((field_of("p"), COPY), DEREF, (field_of("p"), DEREF)),
+        ((field_of("p"),) * 7, DEREF, None),
     ],
 )
 def test_one_step_further(path: tuple[object, ...], selector: object, longer: tuple[object, ...] | None) -> None:
@@ -80,10 +80,10 @@ def test_one_step_further(path: tuple[object, ...], selector: object, longer: tu
 
 
 def test_what_is_data_and_what_was_read_from_it() -> None:
-    assert is_data((DATA, DEREF, field("x")))
+    assert is_data((DATA, DEREF, field_of("x")))
     assert not is_data((DATA,))
     assert loaded((DATA, DEREF))
-    assert not loaded((field("p"), DEREF))
+    assert not loaded((field_of("p"), DEREF))
 
 
 def test_an_order_without_hashes() -> None:
@@ -125,14 +125,14 @@ def test_a_store_through_a_parameter_is_an_effect_and_through_a_local_none() -> 
 
 def test_a_parameter_by_value_keeps_its_own_fields() -> None:
     state = State(by_value={FIRST})
-    state.store(at(FIRST, field("n")) | at(FIRST, field("p"), DEREF), NOTHING, HERE)
-    assert state.summary.effects == {(WRITE, FIRST, (field("p"), DEREF)): HERE}
+    state.store(at(FIRST, field_of("n")) | at(FIRST, field_of("p"), DEREF), NOTHING, HERE)
+    assert state.summary.effects == {(WRITE, FIRST, (field_of("p"), DEREF)): HERE}
 
 
 def test_what_is_reachable_stands_behind_fields_and_addresses() -> None:
     state = State()
     box = state.new("object")
-    state.add((box, (field("p"),)), at(FIRST, DATA))
+    state.add((box, (field_of("p"),)), at(FIRST, DATA))
     assert at(FIRST, DATA) <= state.reachable(at(box, ADDRESS))
 
 
@@ -150,13 +150,13 @@ def test_a_place_that_grew_too_wide_stays_so_until_it_is_assigned() -> None:
 
 def test_what_is_too_deep_is_given_up_by_name() -> None:
     state = State(now=HERE)
-    assert state.select([origin(FIRST, *[field("next")] * 7)], DEREF) == NOTHING
+    assert state.select([origin(FIRST, *[field_of("next")] * 7)], DEREF) == NOTHING
     assert list(state.summary.reasons.values()) == ["reached through more than 7 steps"]
 
 
 def test_too_many_effects_end_in_one_unknown_for_each_parameter_that_loses_some() -> None:
     one, other = Summary(), Summary()
-    effects = [(WRITE, parameter(n % 3), (field(f"f{n}"), DEREF)) for n in range(MOST + 50)]
+    effects = [(WRITE, parameter(n % 3), (field_of(f"f{n}"), DEREF)) for n in range(MOST + 50)]
     for effect in effects:
         one.add(effect, HERE)
     for effect in reversed(effects):
@@ -237,7 +237,7 @@ def test_another_part_enters_what_it_reads(tmp_path: Path) -> None:
     (assignment,) = nodes(at_hand, "assignment_expression")
     alone.value(assignment)
     assert not at_hand.state.summary.effects
-    alone.values["call_expression"] = lambda _: at(FIRST)
+    at_hand.values["call_expression"] = lambda _: at(FIRST)
     alone.value(assignment)
     assert at_hand.state.summary.effects
 
@@ -246,7 +246,7 @@ def test_a_lambda_is_read_with_what_it_is_given(tmp_path: Path) -> None:
     at_hand, alone, declarations = evaluator(tmp_path, "void f(float* p) { [](float* x) { x[0] = 1; }; }")
     lambdas = Lambdas(at_hand, alone, declarations)
     (node,) = nodes(at_hand, "lambda_expression")
-    ((closure, _, _),) = lambdas.value(node)
+    ((closure, _, _),) = lambdas.of_lambda_expression(node)
     assert not at_hand.state.summary.effects
     lambdas.call(closure, [at(FIRST)], [at(FIRST)])  # type: ignore[arg-type]
     assert {effect[1:] for effect in at_hand.state.summary.effects} == {(FIRST, (DEREF,))}
@@ -263,14 +263,12 @@ class Caller:
     def escape(self, value: Value, node: Node, reason: str) -> None:
         self.escaped.append(value)
 
-    def call_value(
-        self, called: Value, items: list[Node], values: list[Value], node: Node, spots: list[Value] | None = None
-    ) -> Value:
-        self.called.append((called, values))
+    def call_value(self, called: Value, given: Given) -> Value:
+        self.called.append((called, given.values))
         return NOTHING
 
-    def call_method(self, objects: Value, name: str, values: list[Value], spots: list[Value], node: Node) -> None:
-        self.called.append((objects, values))
+    def call_method(self, objects: Value, name: str, given: Given) -> None:
+        self.called.append((objects, given.values))
 
 
 def test_a_summary_is_put_to_use_in_the_callers_terms(tmp_path: Path) -> None:

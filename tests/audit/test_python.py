@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from schema_patch.audit import python as audit_python
+from schema_patch.audit.python import CppFacts
 from schema_patch.model import Verdict
 from schema_patch.python import flow, registrations, tree
 
@@ -18,7 +19,7 @@ def read(tmp_path: Path, code: str) -> tree.Python:
 
 
 def judge(tmp_path: Path, code: str, known: dict[str, tuple[int, ...]] | None = None) -> tuple[list[str], list[str]]:
-    rows = audit_python.judge(read(tmp_path, code), known or {})
+    rows = audit_python.judge(read(tmp_path, code), CppFacts(known or {}))
     findings = [row.finding for row in rows if row.finding]
     return [row.checked.verdict.value for row in rows], [
         f"{f.code} {f.op}: {f.message.split(': ')[0]}" for f in findings
@@ -145,7 +146,7 @@ def test_what_is_declared_is_right_and_what_is_computed_is_unknown(tmp_path: Pat
 
 def test_partial(tmp_path: Path) -> None:
     code = '@custom_op("lib::op", mutates_args=("a",))\ndef op(a, b):\n    a.zero_()\n    b.zero_()\n'
-    (row,) = audit_python.judge(read(tmp_path, code), {})
+    (row,) = audit_python.judge(read(tmp_path, code), CppFacts())
     assert row.finding
     assert row.finding.code == "SP102"
     assert row.declares == ("a", "b")

@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from schema_patch.model import ToolError
+from schema_patch.text import files
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 
@@ -25,10 +26,7 @@ VARIABLE = "SCHEMA_PATCH_CACHE"  # another folder
 
 def folder() -> Path:
     given = os.environ.get(VARIABLE)
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(home, "schema-patch", "driver")
+    return Path(given) if given else files.cache_home() / "schema-patch" / "driver"
 
 
 def digest(*parts: str | bytes) -> str:
@@ -50,14 +48,10 @@ def load(kind: str, key: str, of: type[Value]) -> Value | None:
 
 def store(kind: str, key: str, value: msgspec.Struct) -> None:
     """A cache that cannot be written costs time and nothing else."""
-    data = msgspec.msgpack.encode(value)
     target = folder() / kind / key[:2] / key
-    with suppress(OSError):
+    with suppress(OSError, ToolError):
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.replace(name, target)
+        files.write(target, msgspec.msgpack.encode(value))
 
 
 def kept(kind: str, key: str, of: type[Value], make: Callable[[], Value]) -> Value:

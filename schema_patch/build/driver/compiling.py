@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from . import arguments, frontend, hostside, layouts, objects
 from .link import put
 from .options import Compilation
-from .processes import Voice
+from .processes import Voice, scratch
 from .runtime import Runtime
 
 LINES = "SCHEMA_PATCH_DRIVER_LINES"  # set: device code with line tables, for who looks at its machine code
@@ -20,7 +19,7 @@ WITH_LINES = ("-Xclang", "-debug-info-kind=line-tables-only")
 
 def compile_source(plan: Compilation, source: str, output: str, runtime: Runtime, voice: Voice) -> None:
     """Raises ToolError with what a compiler says, at the line of the source, once."""
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+    with scratch() as work:
         made, depends = os.path.join(work, "made.o"), os.path.join(work, "host.d")
         if plan.sycl:
             dependencies = _both(plan, source, made, depends, runtime, voice)

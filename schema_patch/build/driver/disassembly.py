@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import msgspec
 from schema_patch.model import ToolError
 
 from . import cache, objects, offline, processes
+from .processes import scratch
 
 TEXT = ".text."
 CONFLICTS = re.compile(r"^//\.kernel (\S+)$.*?^//\.BankConflicts: (\d+)$", re.MULTILINE | re.DOTALL)
@@ -32,7 +32,7 @@ def listings(code: bytes, device: str) -> dict[str, str]:
     """The assembly of each kernel. Raises ToolError where ocloc cannot read the code."""
     compiler = offline.find()
     renamed, kernels = _numbered(code)
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+    with scratch() as work:
         Path(work, "code").write_bytes(renamed)
         argv = [compiler.path, "disasm", "-file", "code", "-dump", "dump", "-device", device]
         done = processes.run(argv, work)
@@ -65,7 +65,7 @@ def compiled(spirv: bytes, device: str, options: Sequence[str]) -> Compiled:
 
 
 def _dumped(compiler: offline.Compiler, spirv: bytes, device: str, options: Sequence[str]) -> Compiled:
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+    with scratch() as work:
         dump = Path(work, "dump")
         dump.mkdir()
         dumped = ("env", "IGC_ShaderDumpEnable=1", f"IGC_DumpToCustomDir={dump}")

@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
@@ -26,6 +25,7 @@ import msgspec
 from schema_patch.model import ToolError
 
 from . import builtins, cache, layouts, places
+from .processes import scratch
 from .runtime import Runtime
 
 # The libraries that the front end links to what needs them, each made of a part of device_library.cpp or of nothing.
@@ -118,7 +118,7 @@ def toolchain(runtime: Runtime) -> Path:
             words = ["-x", "c++", NO_LIBRARIES, "-isystem", runtime.include, f"-I{sources}"]
             words += [f"-D{part}"] if part else []
             job = {"library": str(folder / "lib" / "libsycl-jit.so"), "name": "device_library.cpp", "text": text}
-            with tempfile.TemporaryDirectory() as out:
+            with scratch() as out:
                 answer = _ask({**job, "action": "compile", "words": words, "bitcode": True, "out": out}, name)
                 if answer["error"]:
                     raise ToolError(_said(answer["log"]))
@@ -133,7 +133,7 @@ def brings_libraries(runtime: Runtime) -> bool:
 
 
 def _compile(job: dict[str, Any], words: Sequence[str], source: str) -> Device:
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as out:
+    with scratch() as out:
         header, footer, depends = (os.path.join(out, name) for name in ("header.h", "footer.h", "depends.d"))
         extra = [f"-fsycl-int-header={header}", f"-fsycl-int-footer={footer}", "-dependency-file", depends, "-MT", "_",
                  "-sys-header-deps"]  # fmt: skip
@@ -166,8 +166,8 @@ def _image(row: dict[str, Any], source: str) -> DeviceImage:
 def _ask(job: dict[str, Any], what: str) -> Any:
     """One answer of jit.py. A front end that is ended from outside ends nothing else, and leaves no file."""
     argv = [sys.executable, "-I", str(resources.files(__package__) / "jit.py")]
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as scratch:
-        env = {**os.environ, "TMPDIR": scratch}
+    with scratch() as folder:
+        env = {**os.environ, "TMPDIR": folder}
         done = subprocess.run(argv, input=json.dumps(job).encode(), capture_output=True, check=False, env=env)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()

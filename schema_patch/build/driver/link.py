@@ -14,7 +14,7 @@ from schema_patch.model import ToolError
 from . import absent, hostside, images, merging, objects, offline
 from .frontend import DeviceImage, Properties
 from .options import Compilation
-from .processes import Voice
+from .processes import Voice, scratch
 from .runtime import Runtime
 
 GENERIC, NATIVE = "spir64", "spir64_gen"
@@ -57,7 +57,7 @@ def device_link(plan: Compilation, inputs: Sequence[str], output: str, runtime: 
         carried += [images.Carried(GENERIC, module.spirv, module.entries, module.properties) for module in modules]
     for name, size in sorted(spills.items()):
         voice.say(f"icpx: note: kernel {name} keeps {size} bytes in memory for want of registers")
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+    with scratch() as work:
         text = images.assembly(carried, runtime.major, plan.level if plan.compress else None, work) if carried else ""
         made = os.path.join(work, "linked.o")
         stand_ins = absent.source(inputs) if os.environ.get(absent.VARIABLE) else ""
@@ -68,7 +68,7 @@ def device_link(plan: Compilation, inputs: Sequence[str], output: str, runtime: 
 
 def link(plan: Compilation, words: Sequence[str], output: str, runtime: Runtime, voice: Voice) -> None:
     """Links a library or program, its device side included. `words`: objects and linker options in their order."""
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+    with scratch() as work:
         side = os.path.join(work, "device.o")
         objects_of = [word for word in words if not word.startswith("-") and os.path.isfile(word)]
         device_link(plan, objects_of, side, runtime, voice)

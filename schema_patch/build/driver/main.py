@@ -6,14 +6,13 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 
 from schema_patch.model import ToolError
 
 from . import compiling, hostside, link, offline, options
 from .options import Action, Compilation
-from .processes import Voice
+from .processes import Voice, scratch
 from .runtime import Runtime, find
 
 # Each build system that is told to call icpx looks for these words and the version behind them.
@@ -100,7 +99,7 @@ def _compile(plan: Compilation, runtime: Runtime) -> None:
 
 def _whole(plan: Compilation, runtime: Runtime) -> None:
     """Sources and objects to a library or a program in one go."""
-    with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+    with scratch() as work:
         made = []
         for index, source in enumerate(plan.sources):
             output = os.path.join(work, f"{index}.o")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from schema_patch.model import ToolError
 
 from . import cache, notes, objects, processes
 from .frontend import DeviceImage
-from .processes import Voice
+from .processes import Voice, scratch
 
 VARIABLE = "SCHEMA_PATCH_OCLOC"
 FETCHED = "ocloc"  # the folder of `make ocloc`, in the cache
@@ -131,7 +130,7 @@ def _one(
 
     def make() -> Machine:
         kernels = ", ".join(image.entries[:3]) + (" …" if len(image.entries) > 3 else "")
-        with tempfile.TemporaryDirectory(prefix="schema-patch-") as work:
+        with scratch() as work:
             code = run(compiler, image.spirv, devices, words, work, what=f", kernel {kernels}", say=voice.say)
         return Machine(code)
 

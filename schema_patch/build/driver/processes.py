@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from schema_patch.model import ToolError
 
@@ -20,6 +22,7 @@ class Voice:
     step: Callable[[int, int], None]
 
 
+scratch = partial(tempfile.TemporaryDirectory, prefix="schema-patch-")  # a folder for what is made on the way
 CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 
 _running: set[subprocess.Popen[bytes]] = set()

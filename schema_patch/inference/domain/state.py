@@ -35,15 +35,16 @@ from .values import (
     Root,
     Selector,
     Value,
+    addresses,
     at,
     copied,
     element,
     extend,
     in_data,
-    is_data,
     loaded,
     ordered,
     plain,
+    pointers,
 )
 
 Place = tuple[Root, Path]
@@ -109,9 +110,6 @@ class State:
             else:
                 self.names[name] = before
 
-    def find(self, name: str) -> Variable | None:
-        return self.names.get(name)
-
     def declare(self, name: str, variable: Variable) -> Variable:
         self.hidden[-1].setdefault(name, self.names.get(name))
         self.names[name] = variable
@@ -158,11 +156,12 @@ class State:
         self.give_up(value, f"one of more than {WIDEST} places that meet")
         return NOTHING if wide(start) else start
 
-    def give_up(self, value: Iterable[Origin], reason: str) -> None:
-        """What these places lead to is not followed any further, and may be written."""
+    def give_up(self, value: Iterable[Origin], reason: str, chain: Chain = ()) -> None:
+        """What these places lead to is not followed any further, and may be written, there or at the statement at
+        hand."""
         for origin in self.reachable(value):
             if isinstance(origin[0], Parameter) and not (origin[2] or loaded(origin[1])):
-                self.effect(UNKNOWN, origin, self.now, reason)
+                self.effect(UNKNOWN, origin, chain or self.now, reason)
             else:
                 self.read_data([origin])
 
@@ -195,12 +194,12 @@ class State:
         for number, (designator, value) in enumerate(items):
             self.any_element(root, value)
             if designator:
-                self.add((root, (values.field(designator),)), value)
+                self.add((root, (values.field_of(designator),)), value)
                 continue
             self.heap.setdefault((root, (element(number),)), NOTHING)
             self.add((root, (element(number),)), value)
             if number < len(names):
-                self.add((root, (values.field(names[number]),)), value)
+                self.add((root, (values.field_of(names[number]),)), value)
         return at(root)
 
     def any_element(self, root: Local, value: Value) -> None:
@@ -288,12 +287,12 @@ class State:
             self.add((root, path), self.as_held(root, held) if path in ((), (DEREF,)) else held)
             return
         # What was loaded through a parameter is data, as far as can be told.
-        held = frozenset(o for o in held if not is_data(plain(o[1])))
+        held = addresses(held)
         if held and loaded(path):  # in the data of a tensor only addresses are looked for
-            held = frozenset(o for o in held if o[1][-1:] == (DATA,) and not o[2])
+            held = pointers(held, to_write=True)
         self.add((root, path), held)
         if held and self.outlives(root, path):
-            exported = frozenset(o for o in self.load(held) if not isinstance(o[0], Local) and not is_data(plain(o[1])))
+            exported = addresses(o for o in self.load(held) if not isinstance(o[0], Local))
             if exported:
                 self.summary.stores[root, path] = self.summary.stores.get((root, path), NOTHING) | exported
 

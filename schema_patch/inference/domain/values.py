@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from types import UnionType
 from typing import TypeAlias
 
 from schema_patch.inference.index.constants import Constants
@@ -60,7 +61,7 @@ PAIR = {"first": element(0), "second": element(1)}
 
 
 @cache
-def field(name: str) -> Selector:
+def field_of(name: str) -> Selector:
     """The one selector of this field; the fields of a pair are its elements."""
     return PAIR.get(name) or Field(f".{name}")
 
@@ -185,6 +186,21 @@ def _pointer(path: Path) -> Path:
 
 def select(value: Iterable[Origin], selector: Selector) -> Value:
     return frozenset(o for o in (extend(origin, selector) for origin in value) if o is not None)
+
+
+def rooted(value: Iterable[Origin], kinds: type | UnionType) -> Value:
+    """Those of the places whose roots are of these kinds."""
+    return frozenset(o for o in value if isinstance(o[0], kinds))
+
+
+def pointers(value: Iterable[Origin], *, to_write: bool = False) -> Value:
+    """The pointers to the data of tensors among them; `to_write`: without those to const."""
+    return frozenset(o for o in value if o[1][-1:] == (DATA,) and not (to_write and o[2]))
+
+
+def addresses(value: Iterable[Origin]) -> Value:
+    """The places without those in memory, which are what was read there."""
+    return frozenset(o for o in value if not is_data(plain(o[1])))
 
 
 def either(value: Value) -> Value:

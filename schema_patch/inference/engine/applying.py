@@ -6,6 +6,7 @@ Knows summaries and states; whom a call reaches is in calling.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tree_sitter import Node
@@ -14,7 +15,6 @@ from schema_patch.inference.domain.state import State
 from schema_patch.inference.domain.summary import LOST, UNKNOWN, WRITE, Summary
 from schema_patch.inference.domain.values import (
     ADDRESS,
-    DATA,
     DEREF,
     EMPTY,
     MADE,
@@ -37,6 +37,8 @@ from schema_patch.inference.domain.values import (
     loaded,
     ordered,
     parameter,
+    pointers,
+    rooted,
     select,
     union,
 )
@@ -48,6 +50,20 @@ Types = Callable[[Function], Sequence[DeclaredParameter]]
 LONGEST = 16  # places of a chain
 
 
+@dataclass(eq=False)
+class Given:
+    """The arguments of a call, and the call."""
+
+    node: Node
+    items: list[Node]  # as written; none where that is not known
+    values: list[Value]
+    spots: list[Value] | None = field(default=None, kw_only=True)  # the places that they denote, where they are told
+
+    def behind(self, first: int) -> Given:
+        """Without the first of them."""
+        return Given(self.node, self.items[first:], self.values[first:])
+
+
 class Caller(Protocol):
     """What a summary asks of the function that it is put to use in."""
 
@@ -55,11 +71,9 @@ class Caller(Protocol):
 
     def escape(self, value: Value, node: Node, reason: str) -> None: ...
 
-    def call_value(
-        self, called: Value, items: list[Node], values: list[Value], node: Node, spots: list[Value] | None = None
-    ) -> Value: ...
+    def call_value(self, called: Value, given: Given) -> Value: ...
 
-    def call_method(self, objects: Value, name: str, values: list[Value], spots: list[Value], node: Node) -> None: ...
+    def call_method(self, objects: Value, name: str, given: Given) -> None: ...
 
 
 def fitting(functions: Sequence[Function], values: list[Value], types: Types) -> list[Function]:
@@ -71,7 +85,7 @@ def fitting(functions: Sequence[Function], values: list[Value], types: Types) ->
 def _drops_const(declared: DeclaredParameter, value: Value) -> bool:
     if "*" not in declared.type or declared.const:
         return False
-    places = [o for o in value if isinstance(o[0], Parameter)]
+    places = rooted(value, Parameter)
     return bool(places) and all(o[2] for o in places)
 
 
@@ -80,36 +94,32 @@ def _mixed(value: Value) -> bool:
     return any(PACK in path for _, path, _ in value) and not any(path == (PACK,) for _, path, _ in value)
 
 
+@dataclass(eq=False)
 class AppliedCall:
     """One summary put to use at one call."""
 
-    def __init__(
-        self, caller: Caller, summary: Summary, values: list[Value], spots: list[Value], this: Value, node: Node,
-        chain: Chain,
-    ) -> None:  # fmt: skip
-        self.caller = caller
-        self.state = caller.state
-        self.summary = summary
-        self.values = values
-        self.spots = spots
-        self.this = this
-        self.node = node
-        self.chain = chain
+    caller: Caller
+    summary: Summary
+    values: list[Value]
+    spots: list[Value]
+    this: Value
+    node: Node
+    chain: Chain
 
-    def base(self, root: Root, path: Path) -> Value:
-        """The caller's values for a parameter; its places where nothing is dereferenced."""
+    def __post_init__(self) -> None:
+        self.state = self.caller.state
+
+    def base(self, root: Root, path: Path, source: Sequence[Value]) -> Value:
+        """The caller's values or places for a parameter."""
         if root is THIS:
             return self.this
         if not isinstance(root, Parameter):
             return NOTHING
-        source = self.values if DEREF in path or in_data(path) or not path else self.spots
-        if path[:1] == (PACK,):
-            return union(source[root.number :])
-        return source[root.number] if root.number < len(source) else NOTHING
+        return union(source[root.number :][: None if path[:1] == (PACK,) else 1])
 
     def follow(self, root: Root, path: Path) -> Value:
-        """The caller's places for a path of the callee."""
-        value = self.base(root, path) if path else self.spot(root)
+        """The caller's places for a path of the callee; its values where something is dereferenced."""
+        value = self.base(root, path, self.values if DEREF in path or in_data(path) else self.spots)
         if root is THIS and path[:1] != (ADDRESS,):  # the value of `this` is an address, a path starts at the object
             value = self.state.select(value, DEREF)
         elif root is THIS:
@@ -118,11 +128,6 @@ class AppliedCall:
         for selector in path[:-1]:
             value = self.state.select(value, selector)
         return select(value, path[-1]) if path else value
-
-    def spot(self, root: Root) -> Value:
-        if root is THIS:
-            return self.this
-        return self.spots[root.number] if isinstance(root, Parameter) and root.number < len(self.spots) else NOTHING
 
     def spread(self, values: Sequence[Value]) -> list[Value]:
         """Arguments with a parameter pack among them as the arguments that stand for it here."""
@@ -142,15 +147,15 @@ class AppliedCall:
             if isinstance(root, Callee | Closure):
                 result.add((root, path, const))
                 continue
-            found = self.state.load(self.follow(root, path) if path else self.base(root, path))
+            found = self.state.load(self.follow(root, path) if path else self.base(root, path, self.values))
             result |= constant(found) if const else found
         return frozenset(result)
 
     def lost(self) -> None:
         """A pointer that the callee is not seen to do anything with may be used in a way that is not understood."""
         for number, value in enumerate(self.values):
-            for origin in value if self.summary.ignores(number) else ():
-                if isinstance(origin[0], Parameter) and origin[1][-1:] == (DATA,) and not origin[2]:
+            if self.summary.ignores(number):
+                for origin in rooted(pointers(value, to_write=True), Parameter):
                     self.state.effect(LOST, origin, self.chain)
 
     def effects(self) -> None:
@@ -176,11 +181,11 @@ class AppliedCall:
                     self.caller.escape(self.translate(value), self.node, "passed on in a parameter pack")
             elif called:
                 there = [union(self.follow(s[0], s[1]) for s in spot) for spot in self.spread(spots)]
-                given = [self.translate(value) for value in self.spread(values)]
+                given = Given(self.node, [], [self.translate(value) for value in self.spread(values)], spots=there)
                 if name == "operator()":
-                    self.caller.call_value(called, [], given, self.node, there)
+                    self.caller.call_value(called, given)
                 else:
-                    self.caller.call_method(called, name, given, there, self.node)
+                    self.caller.call_method(called, name, given)
 
     def run(self) -> Value:
         """Everything the call does; gives what it returns."""

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import children, part
 from schema_patch.inference.domain.values import NOTHING, Value, mutable
 
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import FunctionFrame
+from .frame import FunctionReader
 from .memory import TensorMemory
 
 OPERAND = r"%(?P<operand>\d+|\[\w+\])"
@@ -44,30 +46,29 @@ def addresses(template: str, symbols: Sequence[str]) -> tuple[set[int], set[int]
     return stored, {number for number in loaded if loaded.count(number) == whole.count(number)}
 
 
-class Assembly:
+@dataclass(eq=False)
+class Assembly(FunctionReader):
     """Evaluates inline assembly."""
 
-    def __init__(self, frame: FunctionFrame, memory: TensorMemory, evaluator: Evaluator, calling: Calling) -> None:
-        self.frame = frame
-        self.memory = memory
-        self.evaluator = evaluator
-        self.calling = calling
-        evaluator.values["gnu_asm_expression"] = self.value
+    memory: TensorMemory
+    evaluator: Evaluator
+    calling: Calling
 
-    def value(self, node: Node) -> Value:
+    def of_gnu_asm_expression(self, node: Node) -> Value:
         """It stores to some operands' addresses, loads from others, does what is not known with the rest, be they const
         or not."""
-        lists = [node.child_by_field_name(name) for name in ("output_operands", "input_operands")]
-        outputs, inputs = ([n for n in (item.named_children if item else ()) if "operand" in n.type] for item in lists)
-        symbols = [n.child_by_field_name("symbol") for n in (*outputs, *inputs)]
-        stored, loads = addresses(self.template(node), [self.frame.text(n) if n else "" for n in symbols])
+        lists = (children(part(node, name)) for name in ("output_operands", "input_operands"))
+        outputs, inputs = ([n for n in nodes if "operand" in n.type] for nodes in lists)
+        symbols = [part(n, "symbol") for n in (*outputs, *inputs)]
+        template = self.frame.literal(part(node, "assembly_code"))
+        stored, loads = addresses(template, [self.frame.text(n) for n in symbols])
         for operand in outputs:
-            place = self.evaluator.places(operand.child_by_field_name("value"))
+            place = self.evaluator.places(part(operand, "value"))
             self.frame.state.store(place, NOTHING, self.frame.here(node))
         for number, operand in enumerate((*outputs, *inputs)):
             if number < len(outputs) and number not in stored:
                 continue
-            value = self.evaluator.value(operand.child_by_field_name("value"))
+            value = self.evaluator.value(part(operand, "value"))
             if number in stored:
                 self.memory.write_through(value, node)
             elif number in loads:
@@ -75,8 +76,3 @@ class Assembly:
             else:
                 self.calling.escape(mutable(value), node, "used by inline assembly")
         return NOTHING
-
-    def template(self, node: Node) -> str:
-        """The text of inline assembly, which the parser does not see; empty where a macro made it."""
-        code = node.child_by_field_name("assembly_code")
-        return self.frame.literal(code) if code is not None else ""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import first
 from schema_patch.inference.domain.state import Variable
 from schema_patch.inference.domain.summary import MANY
 from schema_patch.inference.domain.values import (
@@ -23,7 +25,7 @@ from schema_patch.inference.domain.values import (
     parameter,
 )
 
-from .frame import BOXED, TENSOR_LIKE, FunctionFrame
+from .frame import BOXED, TENSOR_LIKE, FunctionReader
 from .types import Types, bare
 
 SCALARS = frozenset(
@@ -37,13 +39,11 @@ WRAPPERS = frozenset(
 )
 
 
-class Declarations:
+@dataclass(eq=False)
+class Declarations(FunctionReader):
     """Enters names in the innermost scope."""
 
-    def __init__(self, frame: FunctionFrame, types: Types) -> None:
-        self.frame = frame
-        self.state = frame.state
-        self.types = types
+    types: Types
 
     def parameters(self) -> None:
         """The parameters of the function."""
@@ -89,7 +89,7 @@ class Declarations:
         state, seen = self.state, set()
         while declarator.type in WRAPPERS:
             seen.add(declarator.type)
-            inner = declarator.child_by_field_name("declarator") or next(iter(declarator.named_children), None)
+            inner = declarator.child_by_field_name("declarator") or first(declarator)
             if inner is None:
                 return
             declarator = inner

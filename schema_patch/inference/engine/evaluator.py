@@ -1,15 +1,17 @@
 """The value of an expression: which places it can stand for. Knows names, operators, casts, assignments.
 
-What other parts know how to read, calls, lambdas, statements, they enter in its two tables by kind of node.
+What other parts know how to read, calls, lambdas, statements, is in the frame's two tables, by kind of node.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import children, first, is_a, part
 from schema_patch.inference.domain.values import (
     ADDRESS,
     ARGUMENT,
@@ -22,20 +24,20 @@ from schema_patch.inference.domain.values import (
     Local,
     Parameter,
     Value,
+    addresses,
     at,
     either,
     element,
-    field,
-    is_data,
+    field_of,
     mutable,
     parameter,
-    plain,
+    rooted,
     select,
     union,
 )
 from schema_patch.inference.index.constants import decide
 
-from .frame import FunctionFrame, arguments
+from .frame import FunctionReader
 from .memory import TensorMemory
 from .types import CASTS
 
@@ -45,24 +47,20 @@ STREAM = re.compile(r"\bcin$|stream")
 EMPTY = re.compile(r"\bnullopt$|\{\}$")
 
 
-class Evaluator:
+@dataclass(eq=False)
+class Evaluator(FunctionReader):
     """Evaluates the expressions of one function in its state."""
 
-    def __init__(self, frame: FunctionFrame, memory: TensorMemory) -> None:
-        self.frame = frame
-        self.memory = memory
-        self.state = frame.state
-        own = ((name, getattr(self, name)) for name in vars(Evaluator) if name.startswith("of_"))
-        self.values: dict[str, Callable[[Node], Value]] = {name[3:]: method for name, method in own}
-        self.statements: dict[str, Callable[[Node], None]] = {}
-        self.meant: dict[Local, Node] = {}  # what variables were declared to be that are true or false, or text
+    memory: TensorMemory
+    meant: dict[Local, Node] = field(default_factory=dict)
+    """What variables were declared to be that are true or false, or text."""
 
     def value(self, node: Node | None) -> Value:
         """The places that an expression stands for, and what they hold."""
         if node is None:
             return NOTHING
         kind = node.type
-        read = self.values.get(kind)
+        read = self.frame.values.get(kind)
         if read:
             return read(node)
         if kind.endswith(("_literal", "_string", "_type", "_specifier")) or not node.named_child_count:
@@ -80,7 +78,7 @@ class Evaluator:
         if node is None:
             return
         kind = node.type
-        run = self.statements.get(kind)
+        run = self.frame.statements.get(kind)
         if run:
             run(node)
         elif kind.endswith(("_expression", "identifier", "_literal", "_list")) or kind == "ERROR":
@@ -95,8 +93,7 @@ class Evaluator:
     def decided(self, node: Node) -> bool | None:
         """Whether the condition of this node holds, where template parameters that are known say so."""
         known = self.frame.constants
-        condition = node.child_by_field_name("condition") if known else None
-        return decide(self.frame.text(condition), known) if condition is not None else None
+        return decide(self.frame.text(node.child_by_field_name("condition")), known) if known else None
 
     def of_identifier(self, node: Node) -> Value:
         return self.named(self.frame.text(node))
@@ -104,7 +101,7 @@ class Evaluator:
     def named(self, name: str) -> Value:
         """What a name stands for."""
         state = self.state
-        variable = state.find(name)
+        variable = state.names.get(name)
         if variable:
             if variable.handle:
                 return state.load(state.heap[variable.root, ()])
@@ -117,7 +114,7 @@ class Evaluator:
                 return state.load(held)  # a pointer or a handle: it is what it leads to, and no object of its own
             return state.load([(variable.root, (), False)])
         if self.frame.function.in_class:
-            return state.load(at(THIS, field(name))) | self.frame.functions(name)
+            return state.load(at(THIS, field_of(name))) | self.frame.functions(name)
         return self.frame.functions(name)
 
     def of_qualified_identifier(self, node: Node) -> Value:
@@ -126,20 +123,19 @@ class Evaluator:
             return NOTHING
         found = frame.functions(names[-1], names[:-1], frame.template_arguments(node))
         if not found and frame.function.in_class and names[-1] not in frame.index.functions:
-            return self.state.load(at(THIS, field(names[-1])))  # `Base::field`
+            return self.state.load(at(THIS, field_of(names[-1])))  # `Base::field`
         return found
 
     def of_template_function(self, node: Node) -> Value:
-        frame, name = self.frame, node.child_by_field_name("name")
-        if name is not None and not self.state.find(frame.text(name)):
-            return frame.functions(frame.text(name), (), frame.template_arguments(node)) or self.value(name)
-        return self.value(name)
+        frame, name = self.frame, self.frame.text(node.child_by_field_name("name"))
+        functions = () if self.state.names.get(name) else frame.functions(name, (), frame.template_arguments(node))
+        return functions or self.value(node.child_by_field_name("name"))
 
     def of_this(self, _: Node) -> Value:
         return at(THIS, ADDRESS)
 
     def of_parenthesized_expression(self, node: Node) -> Value:
-        return self.value(next(iter(node.named_children), None))
+        return self.value(first(node))
 
     of_parameter_pack_expansion = of_parenthesized_expression
 
@@ -154,7 +150,7 @@ class Evaluator:
         for side, holds in (("consequence", True), ("alternative", False)):
             if decided is None or decided is holds:
                 with self.state.without(self.absent(condition, holds)):
-                    result |= self.value(node.child_by_field_name(side))
+                    result |= self.value(part(node, side))
         return result
 
     def absent(self, node: Node | None, holds: bool) -> frozenset[Parameter]:
@@ -162,21 +158,20 @@ class Evaluator:
         node = self.bare(node)
         if node is None:
             return frozenset()
-        operator = self.frame.text(found) if (found := node.child_by_field_name("operator")) is not None else ""
+        operator = self.frame.text(node.child_by_field_name("operator"))
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if node.type == "unary_expression" and operator == "!":
             return self.absent(node.child_by_field_name("argument"), not holds)
         if operator == ("&&" if holds else "||"):
             return self.absent(left, holds) | self.absent(right, holds)
-        if operator in ("==", "!=") and right is not None and EMPTY.search(self.frame.text(right)):
+        if operator in ("==", "!=") and EMPTY.search(self.frame.text(right)):
             return self.optional(left) if holds == (operator == "==") else frozenset()
-        function = node.child_by_field_name("function") if node.type == "call_expression" else None
-        if function is not None and function.type == "field_expression":
-            asked = self.frame.names(function.child_by_field_name("field"))[-1:] in (("has_value",), ("defined",))
-            return self.optional(function.child_by_field_name("argument")) if asked and not holds else frozenset()
+        if asked := part(node, "function", "field"):
+            empty = self.frame.text(asked) in ("has_value", "defined") and not holds
+            return self.optional(part(node, "function", "argument")) if empty else frozenset()
         variable = self.frame.variable(node)
         meant = self.meant.get(variable.root) if variable else None  # `bool given = x.has_value();`
-        return self.absent(meant, holds) if meant is not None else self.optional(node) if not holds else frozenset()
+        return self.absent(meant, holds) if meant else self.optional(node) if not holds else frozenset()
 
     def optional(self, node: Node | None) -> frozenset[Parameter]:
         """The parameter that a name stands for, and nothing else."""
@@ -190,8 +185,8 @@ class Evaluator:
 
     def bare(self, node: Node | None) -> Node | None:
         """An expression out of its parentheses."""
-        while node is not None and node.type in ("parenthesized_expression", "condition_clause"):
-            node = node.child_by_field_name("value") or next(iter(arguments(node)), None)
+        while is_a(node, "parenthesized_expression", "condition_clause"):
+            node = node.child_by_field_name("value") or first(node)
         return node
 
     def of_cast_expression(self, node: Node) -> Value:
@@ -200,7 +195,7 @@ class Evaluator:
 
     def cast(self, value: Value, target: Node | None, inner: Node | None) -> Value:
         """A value as a type: a number as an address, a pointer as one to const or not."""
-        text = self.frame.text(target) if target else ""
+        text = self.frame.text(target)
         if "*" not in text and "&" not in text:
             return value
         if all(map(self.state.blank, value)):
@@ -209,47 +204,44 @@ class Evaluator:
 
     def address(self, node: Node | None) -> Value:
         """What a number that was handed in leads to, once it is taken for an address."""
-        while node is not None and node.type in ("call_expression", "cast_expression", "parenthesized_expression"):
+        while is_a(node, "call_expression", "cast_expression", "parenthesized_expression"):
             function = node.child_by_field_name("function")
-            if function is not None and self.frame.names(function)[-1:] != ("static_cast",):
+            if function and self.frame.names(function)[-1:] != ("static_cast",):
                 return NOTHING
-            inner = node.child_by_field_name("arguments" if function is not None else "value")
-            node = inner if function is None and inner is not None else next(iter(arguments(inner or node)), None)
+            node = node.child_by_field_name("value") or first(node.child_by_field_name("arguments") or node)
         variable = self.frame.variable(node)
         return at(parameter(variable.root.number)) if variable and variable.root.kind == ARGUMENT else NOTHING
 
     def of_pointer_expression(self, node: Node) -> Value:
-        argument, operator = node.child_by_field_name("argument"), node.child_by_field_name("operator")
-        if operator is not None and self.frame.text(operator) == "&":
-            functions = frozenset(o for o in self.value(argument) if isinstance(o[0], Callee | Closure))
-            return select(self.places(argument), ADDRESS) | functions
+        argument = node.child_by_field_name("argument")
+        if self.frame.text(node.child_by_field_name("operator")) == "&":
+            return select(self.places(argument), ADDRESS) | rooted(self.value(argument), Callee | Closure)
         found = self.state.select(self.value(argument), DEREF)
         self.state.read(found)
         return found
 
     def of_subscript_expression(self, node: Node) -> Value:
         base, frame = node.child_by_field_name("argument"), self.frame
-        if base is not None and base.type == "identifier" and not frame.variable(base):
+        if is_a(base, "identifier") and not frame.variable(base):
             names = frame.index.table(frame.text(base), frame.path)
             if names:
                 return union(frame.functions(name) for name in names)
         places = self.places(node)
         self.state.read(places)
         found = self.state.load(places)
-        if not any(isinstance(o[0], Local) for o in places):
+        if not rooted(places, Local):
             return found
-        index = arguments(node.child_by_field_name("indices"))
+        index = children(node.child_by_field_name("indices"))
         if len(index) == 1 and frame.text(index[0]).isdigit():
             found = self.state.element(self.value(base), int(frame.text(index[0])))
         return either(found)
 
     def of_field_expression(self, node: Node) -> Value:
-        name = node.child_by_field_name("field")
-        part = PAIR.get(self.frame.text(name)) if name is not None else None
-        if part is not None:
+        half = PAIR.get(self.frame.text(node.child_by_field_name("field")))
+        if half:
             value = self.object(node)
-            if any((o[0], (*o[1], part)) in self.state.heap for o in value):
-                return self.state.element(value, int(part.text[1:]))
+            if any((o[0], (*o[1], half)) in self.state.heap for o in value):
+                return self.state.element(value, int(half.text[1:]))
         return self.state.load(self.places(node))
 
     def places(self, node: Node | None) -> Value:
@@ -258,29 +250,28 @@ class Evaluator:
             return NOTHING
         kind, frame = node.type, self.frame
         if kind == "identifier":
-            variable = self.state.find(frame.text(node))
+            variable = self.state.names.get(frame.text(node))
             if variable and variable.reference is None:
                 return at(variable.root)
             if not variable and frame.function.in_class:
-                return at(THIS, field(frame.text(node)))
+                return at(THIS, field_of(frame.text(node)))
             return self.value(node)
         if kind in ("parenthesized_expression", "parameter_pack_expansion"):
-            return self.places(next(iter(node.named_children), None))
+            return self.places(first(node))
         if kind == "pointer_expression" and frame.text(node).startswith("*"):
             return select(self.value(node.child_by_field_name("argument")), DEREF)
         if kind == "subscript_expression":
-            self.all(arguments(node.child_by_field_name("indices")))
+            self.all(children(node.child_by_field_name("indices")))
             return select(self.value(node.child_by_field_name("argument")), DEREF)
         if kind == "field_expression":
             names = frame.names(node.child_by_field_name("field"))
-            return select(self.object(node), field(names[-1])) if names else NOTHING
+            return select(self.object(node), field_of(names[-1])) if names else NOTHING
         return self.value(node)
 
     def object(self, node: Node) -> Value:
         """What stands before `.` or `->`."""
-        value, operator = self.value(node.child_by_field_name("argument")), node.child_by_field_name("operator")
-        arrow = operator is not None and self.frame.text(operator) == "->"
-        return self.state.select(value, DEREF) if arrow else value
+        value = self.value(node.child_by_field_name("argument"))
+        return self.state.select(value, DEREF) if self.frame.text(part(node, "operator")) == "->" else value
 
     def spots(self, items: list[Node], values: list[Value], plainly: Collection[int] = ()) -> list[Value]:
         """The places that the arguments denote, as a reference parameter sees them; but for those at `plainly`."""
@@ -294,24 +285,22 @@ class Evaluator:
         """The address of each argument, as what is not seen gets it that may take a reference."""
         for item in items:
             node = self.bare(item)
-            while node is not None and node.type == "call_expression":
+            while is_a(node, "call_expression"):
                 function = node.child_by_field_name("function")
-                name = self.frame.names(function)[-1:]
-                if name not in (("forward",), ("move",), ("addressof",)) and not (
-                    name and name[0] in CASTS and any("&" in text for text in self.frame.template_arguments(function))
-                ):
+                name = "".join(self.frame.names(function)[-1:])
+                to_reference = any("&" in text for text in self.frame.template_arguments(function))
+                if not (name in ("forward", "move", "addressof") or (name in CASTS and to_reference)):
                     break
-                node = self.bare(next(iter(arguments(node.child_by_field_name("arguments"))), None))
+                node = self.bare(first(node.child_by_field_name("arguments")))
             variable = self.frame.variable(node)
             fixed = variable is not None and (variable.reference is None or "const" in variable.kind)
-            yield NOTHING if node is None or node.type not in LVALUES or fixed else select(self.places(node), ADDRESS)
+            yield select(self.places(node), ADDRESS) if is_a(node, *LVALUES) and not fixed else NOTHING
 
     def of_assignment_expression(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         value = self.value(right)
-        operator = node.child_by_field_name("operator")
-        plainly = operator is None or self.frame.text(operator) == "="
-        if left is not None and left.type != "identifier" and (not plainly or self.views_data(left)):
+        plainly = self.frame.text(node.child_by_field_name("operator")) in ("=", "")
+        if left and left.type != "identifier" and (not plainly or self.views_data(left)):
             tensors = self.memory.tensors(self.value(left))
             if tensors:
                 self.memory.write_data(tensors, node)
@@ -324,58 +313,53 @@ class Evaluator:
         """Whether this is `x.select(…)`, `x[i]` or its like: what is assigned to such a temporary is copied into the
         data."""
         if left.type == "subscript_expression":
-            return any(map(self.frame.is_element, self.value(left.child_by_field_name("argument"))))
-        function = left.child_by_field_name("function") if left.type == "call_expression" else None
-        name = function.child_by_field_name("field") if function is not None else None
-        return name is not None and self.frame.text(name) in ("index", *self.frame.models.names.views)
+            return any(map(self.frame.is_element, self.value(part(left, "argument"))))
+        name = self.frame.text(part(left, "function", "field"))
+        return name == "index" or name in self.models.names.views
 
     def assign(self, left: Node | None, value: Value, node: Node, plainly: bool = True) -> None:
         """`left = value`; not plainly: `left += …`."""
         state, here = self.state, self.frame.here(node)
-        if left is None:
-            return
         if variable := self.frame.variable(left):
             self.meant.pop(variable.root, None)
             if not plainly and variable.reference is None:
                 self.memory.write_in_place(variable, node)
             state.assign(variable, value, here)
             return
-        function = left.child_by_field_name("function") if left.type == "call_expression" else None
-        if self.frame.names(function)[-1:] == ("tie",):  # `std::tie(a, b) = …`
-            for number, item in enumerate(arguments(left.child_by_field_name("arguments"))):
+        if self.frame.names(part(left, "function"))[-1:] == ("tie",):  # `std::tie(a, b) = …`
+            for number, item in enumerate(children(part(left, "arguments"))):
                 self.assign(item, state.select(value, element(number)), node)
             return
         state.store(self.places(left), value, here)
 
     def of_update_expression(self, node: Node) -> Value:
         argument = node.child_by_field_name("argument")
-        value = self.value(argument)
-        if argument is not None and argument.type != "identifier":
-            self.state.store(self.places(argument), NOTHING, self.frame.here(node))
-        elif argument is not None:
-            variable = self.state.find(self.frame.text(argument))
-            if variable:
-                self.state.assigned[variable.root] = self.state.assigned.get(variable.root, 0) + 1
-            if variable and variable.reference is not None:
-                self.state.store(variable.reference, NOTHING, self.frame.here(node))
+        value, places = self.value(argument), NOTHING
+        if not is_a(argument, "identifier"):
+            places = self.places(argument)
+        elif variable := self.frame.variable(argument):
+            self.state.assigned[variable.root] = self.state.assigned.get(variable.root, 0) + 1
+            places = variable.reference or NOTHING
+        if places:
+            self.state.store(places, NOTHING, self.frame.here(node))
         return value
 
     def of_binary_expression(self, node: Node) -> Value:
         left = self.operand(node.child_by_field_name("left"))
         right = self.operand(node.child_by_field_name("right"))
-        sign = self.frame.text(found) if (found := node.child_by_field_name("operator")) is not None else ""
+        sign = self.frame.text(node.child_by_field_name("operator"))
         if sign == ">>" and self.is_stream(node.child_by_field_name("left")):
             self.state.store(self.places(node.child_by_field_name("right")), NOTHING, self.frame.here(node))
         if sign not in ARITHMETIC:
             return NOTHING
         both = frozenset(o for o in left | right if not self.state.blank(o))
         # A pointer and what was read as an index: the sum leads where the pointer does.
-        return frozenset(o for o in both if not is_data(plain(o[1]))) or both
+        return addresses(both) or both
 
     def is_stream(self, node: Node | None) -> bool:
         """Whether `node >> x` reads into x."""
-        text = self.frame.text(node).split(">>")[0].strip() if node is not None else ""
-        variable = self.state.find(text)
+        text = self.frame.text(node).split(">>")[0].strip()
+        variable = self.state.names.get(text)
         return STREAM.search(variable.kind if variable else text) is not None
 
     def operand(self, node: Node | None) -> Value:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import first, is_a
 from schema_patch.inference.domain.models import Models
 from schema_patch.inference.domain.state import State, Variable
 from schema_patch.inference.domain.summary import Summary
@@ -40,10 +42,6 @@ Summarise = Callable[[Function, Constants], Summary]
 Kernels = Callable[[str], list[Function]]  # the implementations of an operator, by `ns::op`
 
 
-def arguments(node: Node | None) -> list[Node]:
-    return [n for n in node.named_children if n.type != "comment"] if node else []
-
-
 @lru_cache(maxsize=65536)
 def flags(declared: str, body: str) -> tuple[tuple[int, str], ...]:
     """The places and names of the declared parameters that are true or false, which the function uses and does not
@@ -65,6 +63,8 @@ class FunctionFrame:
     constants: dict[str, bool | str] = field(default_factory=dict)  # template parameters of which the value is known
     state: State = field(default_factory=State)
     types: dict[str, str] = field(default_factory=dict)  # `using X = Y` within it; "" for a template's own types
+    values: dict[str, Callable[[Node], Value]] = field(default_factory=dict)  # who evaluates, by kind of expression
+    statements: dict[str, Callable[[Node], None]] = field(default_factory=dict)  # who executes, by kind of statement
 
     def __post_init__(self) -> None:
         self.function = self.body.function
@@ -72,16 +72,22 @@ class FunctionFrame:
         self.text = self.body.text
         self.boxed = any(BOXED.search(declared.type) for declared in self.body.parameters)
         self.types |= dict.fromkeys(self.body.template_types, "")
+        self.places: dict[int, Chain] = {}  # by where nodes begin; each is asked for again and again
 
     def variable(self, node: Node | None) -> Variable | None:
         """The variable that an expression is the name of."""
-        return self.state.find(self.text(node)) if node is not None and node.type == "identifier" else None
+        return self.state.names.get(self.text(node)) if node and node.type == "identifier" else None
 
     def here(self, node: Node) -> Chain:
-        return ((self.path, self.body.line(node)),)
+        start = node.start_byte
+        if start not in self.places:
+            self.places[start] = ((self.path, self.body.line(node)),)
+        return self.places[start]
 
-    def literal(self, node: Node) -> str:
+    def literal(self, node: Node | None) -> str:
         """What a literal says, which the parser does not see; empty where a macro made it."""
+        if node is None:
+            return ""
         start = self.body.expanded.offset(node.start_byte)
         raw = self.index.text(self.path).data[start : start + node.end_byte - node.start_byte]
         return raw.decode("latin-1") if raw[:1] == b'"' else ""
@@ -93,15 +99,14 @@ class FunctionFrame:
         if node.type == "qualified_identifier":
             return self.names(node.child_by_field_name("scope")) + self.names(node.child_by_field_name("name"))
         if node.type in ("template_function", "template_type", "template_method", "dependent_name"):
-            return self.names(node.child_by_field_name("name") or next(iter(node.named_children), None))
+            return self.names(node.child_by_field_name("name") or first(node))
         return (self.text(node).strip(),)
 
     def template_arguments(self, node: Node | None) -> list[str]:
         """The text of the template arguments in `f<a, b>` and `n::f<a, b>`."""
-        while node is not None and node.type == "qualified_identifier":
+        while is_a(node, "qualified_identifier"):
             node = node.child_by_field_name("name")
-        inner = node.child_by_field_name("arguments") if node is not None and node.type == "template_function" else None
-        return split(self.text(inner)[1:-1]) if inner is not None else []
+        return split(self.text(node.child_by_field_name("arguments"))[1:-1]) if is_a(node, "template_function") else []
 
     def functions(self, name: str, qualifiers: tuple[str, ...] = (), arguments: Sequence[str] = ()) -> Value:
         """A name that is a function's, as a value."""
@@ -159,3 +164,21 @@ class FunctionFrame:
             return True
         kind = self.body.parameters[root.number].type if root.number < len(self.body.parameters) else ""
         return "*" not in kind and bool(TENSOR_LIKE.search(kind))
+
+
+@dataclass(eq=False)
+class FunctionReader:
+    """One part of the reading of a function, with the others that it knows. What it calls `of_X` evaluates expressions
+    of kind X, and `do_X` executes statements."""
+
+    kinds: ClassVar[list[str]] = []
+    frame: FunctionFrame
+
+    def __init_subclass__(cls) -> None:
+        cls.kinds = [name for name in vars(cls) if name.startswith(("of_", "do_"))]
+
+    def __post_init__(self) -> None:
+        self.state, self.models = self.frame.state, self.frame.models
+        for name in self.kinds:
+            table = self.frame.values if name.startswith("of_") else self.frame.statements
+            table[name[3:]] = getattr(self, name)

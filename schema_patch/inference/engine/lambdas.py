@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import children, part
 from schema_patch.inference.domain.state import Variable
 from schema_patch.inference.domain.values import NOTHING, RESULT, Closure, Origin, Value, at, union
 
 from .declarations import Declarations
 from .evaluator import Evaluator
-from .frame import NAME, FunctionFrame, arguments
+from .frame import NAME, FunctionReader
 
 MOST_READINGS = 12  # of one lambda in one function
 
 
-class Lambdas:
+@dataclass(eq=False)
+class Lambdas(FunctionReader):
     """Makes lambdas into values, and reads them."""
 
-    def __init__(self, frame: FunctionFrame, evaluator: Evaluator, declarations: Declarations) -> None:
-        self.frame = frame
-        self.state = frame.state
-        self.evaluator = evaluator
-        self.declarations = declarations
-        self.known: dict[Closure, Node] = {}
-        self.seen: dict[tuple[object, ...], Value] = {}  # what a lambda returned that was read before
-        self.readings: dict[Closure, int] = {}
-        self.running: list[Closure] = []
-        self.results: list[Value] = []  # of the lambdas being read
-        evaluator.values["lambda_expression"] = self.value
+    evaluator: Evaluator
+    declarations: Declarations
+    known: dict[Closure, Node] = field(default_factory=dict)
+    seen: dict[tuple[object, ...], Value] = field(default_factory=dict)  # what a lambda returned that was read before
+    readings: dict[Closure, int] = field(default_factory=dict)
+    running: list[Closure] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)  # of the lambdas being read
 
-    def value(self, node: Node) -> Value:
+    def of_lambda_expression(self, node: Node) -> Value:
         closure = Closure(node.start_byte)
         self.known[closure] = node
-        for capture in arguments(node.child_by_field_name("captures")):
+        for capture in children(node.child_by_field_name("captures")):
             left = capture.child_by_field_name("left")
-            if capture.type == "lambda_capture_initializer" and left is not None:
+            if left and capture.type == "lambda_capture_initializer":
                 variable = self.state.declare(self.frame.text(left), Variable(self.state.new()))
                 value = self.evaluator.value(capture.child_by_field_name("right"))
                 self.state.assign(variable, value, self.frame.here(node))
@@ -51,7 +50,7 @@ class Lambdas:
     def context(self, node: Node) -> tuple[object, ...]:
         """A lambda's text and what its names mean: a dispatch macro repeats the same for every type."""
         text = self.frame.text(node)
-        found = ((name, self.state.find(name)) for name in sorted(set(NAME.findall(text))))
+        found = ((name, self.state.names.get(name)) for name in sorted(set(NAME.findall(text))))
         return text, *((v.root, self.state.heap.get((v.root, ()))) for _, v in found if v)
 
     def call(self, closure: Closure, values: list[Value], spots: list[Value]) -> Value:
@@ -72,15 +71,13 @@ class Lambdas:
         self.results.append(NOTHING)
         before = dict(self.state.heap)
         node = self.known[closure]
-        declarator = node.child_by_field_name("declarator")
-        parameters = declarator.child_by_field_name("parameters") if declarator is not None else None
         with self.state.scope():
-            for number, parameter in enumerate(arguments(parameters)):
-                inner, kind = parameter.child_by_field_name("declarator"), parameter.child_by_field_name("type")
-                if inner is not None:
+            for number, parameter in enumerate(children(part(node, "declarator", "parameters"))):
+                inner = parameter.child_by_field_name("declarator")
+                if inner:
                     given = spots if inner.type == "reference_declarator" else values
                     value = given[number] if number < len(given) else NOTHING
-                    self.declarations.declare(inner, self.frame.text(kind) if kind else "auto", value, node)
+                    self.declarations.declare(inner, self.frame.text(part(parameter, "type")) or "auto", value, node)
             self.evaluator.execute(node.child_by_field_name("body"))
         self.state.merge(before)
         self.state.merge(self.state.leaving)

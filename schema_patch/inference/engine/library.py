@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import part
 from schema_patch.inference.domain.values import BLOB, DATA, DENSE, NOTHING, PERHAPS, Value, at, union
 from schema_patch.schemas import aten
 
+from .applying import Given
 from .calling import Calling
-from .frame import FunctionFrame
+from .frame import FunctionReader
 from .lambdas import Lambdas
 from .memory import TensorMemory
 from .objects import Objects
@@ -21,6 +23,7 @@ from .objects import Objects
 ATEN = frozenset(
     {("at",), ("torch",), ("at", "native"), ("torch", "stable"), ("torch", "special"), ("torch", "linalg")}
 )
+FOREIGN = frozenset((name,) for name in "std at torch c10 sycl cuda cub thrust cute cutlass oneapi esimd".split())
 # Of the C++ library and Thrust: they may be given first how to run.
 ALGORITHMS = frozenset("fill fill_n copy copy_n copy_if transform uninitialized_copy iota partial_sum sort".split())
 POLICY = re.compile(r"\b(?:thrust::(?:cuda|hip|device|host|seq)\b(?!_)|execution::|par\b|\w*policy)", re.IGNORECASE)
@@ -32,16 +35,18 @@ CONTAINERS = frozenset(
 )
 
 
-@dataclass(slots=True)
-class NamedCall:
+@dataclass(eq=False)
+class NamedCall(Given):
     """A call by name."""
 
     name: str
     qualifiers: tuple[str, ...]
     function: Node
-    items: list[Node]
-    values: list[Value]
-    node: Node
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its namespace is a library's, and so none of the tree's."""
+        return self.qualifiers[:1] in FOREIGN
 
     @property
     def functional(self) -> bool:
@@ -51,19 +56,14 @@ class NamedCall:
         return self.qualifiers in ATEN or self.qualifiers[-2:] == ("nn", "functional")
 
 
-class LibraryCalls:
+@dataclass(eq=False)
+class LibraryCalls(FunctionReader):
     """Knows what functions outside the tree do, by their names."""
 
-    def __init__(
-        self, frame: FunctionFrame, memory: TensorMemory, lambdas: Lambdas, calling: Calling, objects: Objects
-    ) -> None:
-        self.frame = frame
-        self.state = frame.state
-        self.models = frame.models
-        self.memory = memory
-        self.lambdas = lambdas
-        self.calling = calling
-        self.objects = objects
+    memory: TensorMemory
+    lambdas: Lambdas
+    calling: Calling
+    objects: Objects
 
     def call(self, call: NamedCall) -> Value | None:
         """What the call gives; None where nothing is known of it."""
@@ -135,7 +135,7 @@ class LibraryCalls:
             values = [part for value in values for part in self.state.elements(value) or [value]]
         if name in CONTAINERS:
             return self.objects.listed(values)
-        texts = self.frame.template_arguments(call.node.child_by_field_name("function")) if name == "get" else []
+        texts = self.frame.template_arguments(part(call.node, "function")) if name == "get" else []
         if values and texts and texts[0].isdigit():
             return self.state.element(values[0], int(texts[0]))
         if name in self.models.aliases and not (call.functional and name in ("max", "min")):

@@ -15,19 +15,17 @@ from schema_patch.inference.domain.values import (
     Parameter,
     Value,
     in_data,
+    pointers,
+    rooted,
     select,
     union,
 )
 
-from .frame import FunctionFrame
+from .frame import FunctionReader
 
 
-class TensorMemory:
+class TensorMemory(FunctionReader):
     """Effects on what values stand for; a node is where they are caused."""
-
-    def __init__(self, frame: FunctionFrame) -> None:
-        self.frame = frame
-        self.state = frame.state
 
     def tensors(self, value: Value) -> Value:
         """The tensors among these places."""
@@ -36,7 +34,7 @@ class TensorMemory:
     def write_data(self, value: Value, node: Node) -> None:
         """The data of these tensors is written, or of those in a list; what a made tensor stands on is that data."""
         state, here = self.state, self.frame.here(node)
-        made = frozenset(o for o in value if isinstance(o[0], Local))
+        made = rooted(value, Local)
         if made:
             state.store(select(state.select(made, DATA) - select(made, DATA), DEREF), NOTHING, here)
             value |= state.select(made, DEREF)
@@ -66,11 +64,10 @@ class TensorMemory:
 
     def lose(self, value: Value, node: Node) -> None:
         """Pointers in an object of which a method that is not seen may write through them."""
-        for origin in self.state.reachable(value):
-            if isinstance(origin[0], Parameter) and origin[1][-1:] == (DATA,) and not origin[2]:
-                self.state.effect(LOST, origin, self.frame.here(node))
+        for origin in rooted(pointers(self.state.reachable(value), to_write=True), Parameter):
+            self.state.effect(LOST, origin, self.frame.here(node))
 
     def new_tensor(self, values: list[Value]) -> Value:
         """A tensor that the function makes: a place of its own, so that pointers kept in it are found again."""
-        self.state.read_data(o for o in union(values) if o[1][-1:] == (DATA,))
+        self.state.read_data(pointers(union(values)))
         return self.state.make(TENSOR)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import children
 from schema_patch.inference.domain.summary import TAKEN, UNKNOWN, WRITE, Summary
 from schema_patch.inference.domain.values import (
     ACCESSOR,
@@ -30,9 +31,11 @@ from schema_patch.inference.domain.values import (
     at,
     constant,
     either,
-    field,
+    field_of,
     in_data,
     is_data,
+    pointers,
+    rooted,
     select,
     union,
 )
@@ -40,9 +43,10 @@ from schema_patch.inference.index.index import takes
 from schema_patch.inference.index.scan import Function
 from schema_patch.schemas import aten
 
+from .applying import Given
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import MOST_OVERLOADS, TENSOR_LIKE, FunctionFrame, arguments
+from .frame import MOST_OVERLOADS, TENSOR_LIKE, FunctionReader
 from .lambdas import Lambdas
 from .memory import TensorMemory
 from .types import Types
@@ -57,40 +61,26 @@ BASIC = re.compile(r'(?:\w+::)*(?:Slice\b|None$|Ellipsis$)|"|-?\d+$')  # the onl
 MANY = 100  # classes whose method of one name is looked into, where the object's class is not known
 
 
-@dataclass(slots=True)
-class Method:
+@dataclass(eq=False)
+class Method(Given):
     """A call of a method: of which object, as written and as a value."""
 
     name: str
     base: Node
     value: Value
-    items: list[Node]
-    values: list[Value]
-    node: Node
     const: bool  # `x.data_ptr<const T>()`
     local: Value  # the local containers among the objects: each is its own data, as a variable of a tensor is not
 
 
-class Methods:
+@dataclass(eq=False)
+class Methods(FunctionReader):
     """Evaluates calls of methods."""
 
-    def __init__(
-        self,
-        frame: FunctionFrame,
-        memory: TensorMemory,
-        evaluator: Evaluator,
-        types: Types,
-        lambdas: Lambdas,
-        calling: Calling,
-    ) -> None:
-        self.frame = frame
-        self.state = frame.state
-        self.models = frame.models
-        self.memory = memory
-        self.evaluator = evaluator
-        self.types = types
-        self.lambdas = lambdas
-        self.calling = calling
+    memory: TensorMemory
+    evaluator: Evaluator
+    types: Types
+    lambdas: Lambdas
+    calling: Calling
 
     def call(self, node: Node, function: Node, items: list[Node]) -> Value:
         """`base.method(items)`"""
@@ -100,14 +90,14 @@ class Methods:
         name, value = names[-1], self.evaluator.object(function)
         values = self.evaluator.all(items)
         if not name:  # `(x.*(&T::f))()`
-            self.calling.escape_all(items, (*values, value), node, "called through a pointer to a member")
+            self.calling.escape_all(Given(node, items, [*values, value]), "called through a pointer to a member")
             return NOTHING
-        found = self.of_tree(base, name, value, len(items))
-        if found:
-            return self.calling.apply(found, items, values, select(value, ADDRESS), node)
         const = "const" in self.frame.text(function)[-60:].split("data_ptr")[-1]
         local = frozenset(o for o in value if isinstance(o[0], Local) and not self.state.heap.get(o[:2]))
-        call = Method(name, base, value, items, values, node, const, local)
+        call = Method(node, items, values, name, base, value, const, local)
+        found = self.in_tree(call)
+        if found:
+            return self.calling.apply(found, call, select(value, ADDRESS))
         for rule in (self.dispatched, self.pointers, self.stores, self.in_place, self.parts):
             result = rule(call)
             if result is not None:
@@ -119,22 +109,19 @@ class Methods:
         if call.name in ("findSchemaOrThrow", "findSchema") and call.items:
             functions = self.frame.kernels(self.frame.literal(call.items[0]).strip('"'))
             return frozenset((Callee(function, ()), (), False) for function in functions[:MOST_OVERLOADS]) or None
-        kernels = frozenset(o for o in call.value if isinstance(o[0], Callee))
+        kernels = rooted(call.value, Callee)
         if kernels and call.name == "typed":
             return kernels
         if kernels and call.name in ("call", "redispatch"):
-            skipped = 1 if call.name == "redispatch" else 0  # the keys
-            return self.calling.call_value(kernels, call.items[skipped:], call.values[skipped:], call.node)
+            return self.calling.call_value(kernels, call.behind(1 if call.name == "redispatch" else 0))  # the keys
         return None
 
-    def of_tree(self, base: Node, name: str, value: Value, count: int) -> list[Function]:
+    def in_tree(self, call: Method) -> list[Function]:
         """The methods of the tree that this is a call of, by the class of the object."""
-        if base.type == "this" and self.types.class_of(name):  # `Base(…)` among the initialisers
-            found = self.types.constructors(self.types.class_of(name), count)
-            if found:
-                return found
-        cls = self.types.class_of_value(base, value)
-        return self.frame.methods(cls, name, count) if cls else []
+        made = self.types.class_of(call.name) if call.base.type == "this" else ""  # `Base(…)` among the initialisers
+        found = self.types.constructors(made, len(call.items)) if made else []
+        cls = "" if found else self.types.class_of_value(call.base, call.value)
+        return self.frame.methods(cls, call.name, len(call.items)) if cls else found
 
     def pointers(self, call: Method) -> Value | None:
         """Pointers to the data of a tensor, accessors, and what perhaps is a copy."""
@@ -159,10 +146,10 @@ class Methods:
         if name in models.names.atomics:
             state.store(call.value, NOTHING, here)
         elif name in models.names.stores:
-            pointers = [v for v in values if any(isinstance(o[0], Parameter) for o in v)]
-            for pointer in pointers:
-                self.memory.write_through(pointer, node)
-            if not pointers and name == "store":
+            targets = [value for value in values if rooted(value, Parameter)]
+            for target in targets:
+                self.memory.write_through(target, node)
+            if not targets and name == "store":
                 state.store(frozenset(o for o in call.value if o[1]), NOTHING, here)
         elif name in models.methods and values:
             self.memory.write_some(values, set(models.methods[name]), node)
@@ -177,14 +164,12 @@ class Methods:
 
     def product(self, call: Method) -> None:
         """The operands of a product of matrices: pointers, lists of them, or a list of lists."""
-        pointers = [frozenset(o for o in self.state.reachable(v) if o[1][-1:] == (DATA,)) for v in call.values]
+        operands = [pointers(self.state.reachable(value)) for value in call.values]
         listed = any(isinstance(o[0], Local) and not o[1] for o in call.values[2])
-        if listed or not pointers[3]:
-            self.memory.write_some(pointers, {3 if listed else 2}, call.node)
+        if listed or not operands[3]:
+            self.memory.write_some(operands, {3 if listed else 2}, call.node)
         else:
-            self.calling.escape_all(
-                call.items, call.values, call.node, f"passed to the method {call.name}, which is not resolved"
-            )
+            self.calling.escape_all(call, f"passed to the method {call.name}, which is not resolved")
 
     def in_place(self, call: Method) -> Value | None:
         """`x.add_(y)`, and what gives a tensor other data."""
@@ -212,12 +197,12 @@ class Methods:
         if name == "find" and not self.memory.tensors(value):
             return value  # an iterator, as begin() is
         if name in PAIR and call.items:  # a pair whose second is a function
-            return self.calling.call_value(state.select(value, PAIR[name]), call.items, call.values, call.node)
+            return self.calling.call_value(state.select(value, PAIR[name]), call)
         if name in models.names.views:
             return value
         if name == "index" and len(call.items) == 1 and value:
             state.read_data(value)
-            return value if all(map(self.basic, arguments(call.items[0]))) else state.select(value, PERHAPS)
+            return value if all(map(self.basic, children(call.items[0]))) else state.select(value, PERHAPS)
         if name == "value_or":
             return value.union(*call.values)
         if name in models.names.makes and not self.types.class_of_expression(call.base):
@@ -234,39 +219,36 @@ class Methods:
     def other(self, call: Method) -> Value:
         """A method that neither a known class nor the models have."""
         name, value, values, node = call.name, call.value, call.values, call.node
-        called = self.state.select(value, field(name))
-        called = self.calling.among(called) | frozenset(o for o in called if isinstance(o[0], Callee | Closure))
+        called = self.state.select(value, field_of(name))
+        called = self.calling.among(called) | rooted(called, Callee | Closure)
         if called:  # a field that holds a function
-            return self.calling.call_value(called, call.items, values, node)
+            return self.calling.call_value(called, call)
         known = name in self.models.names.reads or name in self.models.names.loads
-        if name in ("call", "redispatch") or not self.of_tensor(call):
+        if name in ("call", "redispatch") or not self.on_tensor(call):
             found = [] if known else [f for f in self.frame.index.functions.get(name, ()) if f.in_class]
             for origin in value if found else ():
                 if isinstance(origin[0], Parameter) and not in_data(origin[1]):
-                    self.calling.later(origin, name, values, self.evaluator.spots(call.items, values), node)
+                    self.calling.later(origin, name, call)
             fitting = [f for f in found if takes(f, len(call.items))]
             if len(fitting) == 1:
-                return self.calling.apply(fitting, call.items, values, select(value, ADDRESS), node)
+                return self.calling.apply(fitting, call, select(value, ADDRESS))
             if 1 < len(fitting) <= MANY:
-                self.agree(fitting, values, node, name)
+                self.agree(fitting, call)
                 return NOTHING
             if not known and name not in self.models.names.metadata:
                 self.memory.lose(value, node)
-                held = frozenset(o for o in self.state.reachable(value - self.memory.tensors(value)))
-                pointers = frozenset(o for o in value if o[1][-1:] == (DATA,))
-                self.calling.escape(
-                    self.memory.tensors(held) | pointers, node, f"in an object whose {name} is not resolved"
-                )
+                held = self.memory.tensors(self.state.reachable(value - self.memory.tensors(value)))
+                self.calling.escape(held | pointers(value), node, f"in an object whose {name} is not resolved")
             if not known:
                 elements = select((o for o in value if in_data(o[1]) and is_data(o[1])), ADDRESS)
                 self.calling.escape(elements, node, f"an element whose method {name} is not resolved")
-                self.calling.escape_all(call.items, values, node, f"passed to the method {name}, which is not resolved")
+                self.calling.escape_all(call, f"passed to the method {name}, which is not resolved")
         if name not in self.models.names.metadata:
             self.state.read_data(value.union(*values))
         self.calling.run_functors(values, node)
         return self.lambdas.results_of(union(values))
 
-    def of_tensor(self, call: Method) -> bool:
+    def on_tensor(self, call: Method) -> bool:
         """Whether the object is a tensor, by what is declared."""
         tensor = bool(self.memory.tensors(call.value))
         variable = self.frame.variable(call.base)
@@ -275,17 +257,17 @@ class Methods:
             return bool(TENSOR_LIKE.search(outer)) or (tensor and "auto" in variable.kind)
         return tensor
 
-    def agree(self, functions: Sequence[Function], values: list[Value], node: Node, name: str) -> None:
+    def agree(self, functions: Sequence[Function], call: Method) -> None:
         """A method that several classes have: what all of them write is written, what some may write is unknown."""
         summaries = [self.frame.summary_of(function, ()) for function in functions]
-        for number, value in enumerate(values):
+        for number, value in enumerate(call.values):
             # One that does nothing at all with the argument was not understood, and has no say.
             seen = [set(_done(summary, number)) for summary in summaries]
             seen = [found for found in seen if found]
             if seen and all(WRITE in found for found in seen):
-                self.memory.write_through(value, node)
+                self.memory.write_through(value, call.node)
             elif not seen or any(found & {WRITE, UNKNOWN} for found in seen):
-                self.calling.escape(value, node, f"passed to the method {name}, which is not resolved")
+                self.calling.escape(value, call.node, f"passed to the method {call.name}, which is not resolved")
             else:
                 self.state.read_data(value)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import children, is_a, part
 from schema_patch.inference.domain.state import Item
 from schema_patch.inference.domain.values import (
     ADDRESS,
-    DATA,
     DEREF,
     LIST,
     NOTHING,
@@ -22,13 +23,16 @@ from schema_patch.inference.domain.values import (
     at,
     constant,
     element,
+    pointers,
+    rooted,
     select,
     union,
 )
 
+from .applying import Given
 from .calling import Calling
 from .evaluator import Evaluator
-from .frame import FunctionFrame, arguments
+from .frame import FunctionReader
 from .memory import TensorMemory
 from .types import Types
 
@@ -36,29 +40,19 @@ EPILOGUE = ".epilogue.thread"  # of CUTLASS's arguments: what scales the product
 BESIDE = re.compile(r"AuxStore|Reduction\b")
 
 
-class Objects:
+@dataclass(eq=False)
+class Objects(FunctionReader):
     """Evaluates the making of objects."""
 
-    def __init__(
-        self, frame: FunctionFrame, memory: TensorMemory, evaluator: Evaluator, types: Types, calling: Calling
-    ) -> None:
-        self.frame = frame
-        self.state = frame.state
-        self.memory = memory
-        self.evaluator = evaluator
-        self.types = types
-        self.calling = calling
-        evaluator.values |= {
-            "initializer_list": self.braces,
-            "compound_literal_expression": self.literal,
-            "new_expression": self.new,
-        }
+    memory: TensorMemory
+    evaluator: Evaluator
+    types: Types
+    calling: Calling
 
-    def braces(self, node: Node) -> Value:
+    def of_initializer_list(self, node: Node) -> Value:
         """`{a, b}`: an object of its own whose elements and fields are the values."""
         made = self.state.fill(self.state.new(LIST), list(self.items(node)))
-        left = node.parent.child_by_field_name("left") if node.parent is not None else None
-        if left is not None and self.frame.text(left).endswith(EPILOGUE) and not self.stores_beside():
+        if self.frame.text(part(node.parent, "left")).endswith(EPILOGUE) and not self.stores_beside():
             self.only_read(made, ())
         return made
 
@@ -68,7 +62,7 @@ class Objects:
 
     def copy_of_range(self, values: list[Value]) -> Value:
         """A vector of what stands between two pointers; of so many elements, where the first is a number."""
-        if not all(any(o[1][-1:] == (DATA,) for o in value) for value in values):
+        if not all(map(pointers, values)):
             return self.listed([union(values)])  # each element is the second
         for value in values:
             self.state.read_data(value)
@@ -76,30 +70,27 @@ class Objects:
 
     def items(self, node: Node | None) -> Iterator[Item]:
         """The designated field (or "") and the value of each element."""
-        for child in arguments(node):
+        for child in children(node):
             if child.type == "initializer_pair":
-                designator = child.child_by_field_name("designator")
-                text = self.frame.text(designator) if designator else ""
-                value = self.evaluator.value(child.child_by_field_name("value"))
-                yield text[1:] if text.startswith(".") else "", value
+                text = self.frame.text(part(child, "designator"))
+                yield text[1:] if text.startswith(".") else "", self.evaluator.value(part(child, "value"))
             else:
                 yield "", self.evaluator.value(child)
 
-    def literal(self, node: Node) -> Value:
+    def of_compound_literal_expression(self, node: Node) -> Value:
         """`T{a, b}`"""
-        kind, inner = node.child_by_field_name("type"), node.child_by_field_name("value")
-        cls = self.types.class_of(self.frame.text(kind)) if kind else ""
+        kind, inner = self.frame.text(node.child_by_field_name("type")), node.child_by_field_name("value")
+        cls = self.types.class_of(kind)
         made = self.construct(cls, inner, node)
-        if kind is not None and inner is not None and not cls:
-            self.aggregate(self.frame.text(kind), inner, made, node)
+        if not cls:
+            self.aggregate(kind, inner, made, node)
         return made
 
-    def new(self, node: Node) -> Value:
+    def of_new_expression(self, node: Node) -> Value:
         """`new T(a)`, `new (place) T(a)`"""
-        kind = node.child_by_field_name("type")
-        for place in arguments(node.child_by_field_name("placement")):
+        for place in children(node.child_by_field_name("placement")):
             self.memory.write_through(self.evaluator.value(place), node)
-        cls = self.types.class_of(self.frame.text(kind)) if kind else ""
+        cls = self.types.class_of(self.frame.text(node.child_by_field_name("type")))
         return select(self.construct(cls, node.child_by_field_name("arguments"), node), ADDRESS)
 
     def construct(self, cls: str, inner: Node | None, node: Node) -> Value:
@@ -109,7 +100,7 @@ class Objects:
             root = self.state.new(OBJECT)
             self.state.classes[root] = cls
             return self.state.fill(root, items)
-        return self.build(cls, [value for _, value in items], arguments(inner), node)
+        return self.build(cls, [value for _, value in items], children(inner), node)
 
     def build(self, cls: str, values: list[Value], items: list[Node], node: Node) -> Value:
         """An object made from these values: by a constructor, or field by field."""
@@ -121,31 +112,31 @@ class Objects:
         self.state.classes[root] = cls
         makers = self.types.constructors(cls, len(values))
         if makers:
-            self.calling.apply(makers, items, values, at(root, ADDRESS), node)
+            self.calling.apply(makers, Given(node, items, values), at(root, ADDRESS))
             return at(root)
         names = self.frame.index.fields(cls, self.frame.path)
         return self.state.fill(root, [("", value) for value in values], names)
 
-    def aggregate(self, kind: str, inner: Node, made: Value, node: Node) -> None:
+    def aggregate(self, kind: str, inner: Node | None, made: Value, node: Node) -> None:
         """What the models say of an object of a library that is made from these elements: some lead to what a kernel
         writes."""
         name = kind.rstrip("&* ").split("<")[-1] if kind.endswith(">") else kind.split()[-1] if kind else ""
-        for model in self.frame.models.aggregates:
-            elements = arguments(inner)
+        elements = children(inner)
+        for model in self.models.aggregates:
             if not name.endswith(model.type) or not elements or model.first not in self.frame.text(elements[0]):
                 continue
             value = self.evaluator.value(next(filter(None, (_element(inner, path) for path in model.writes)), None))
             self.memory.write_through(value, node)
             # A group of matrices: their addresses stand in a tensor, and other addresses perhaps beside them.
-            kept = frozenset(o for o in self.state.select(value, DEREF) if o[1][-1:] == (DATA,) and not o[2])
+            kept = pointers(self.state.select(value, DEREF), to_write=True)
             if len({root for root, _, _ in kept}) == 1:
                 self.memory.write_through(kept, node)
             else:
                 self.calling.escape(kept, node, "its address is stored in a tensor")
-            part = _element(inner, model.more)
-            plain = part is not None and part.type == "initializer_list" and not self.stores_beside()
+            beside = _element(inner, model.more)
+            plain = is_a(beside, "initializer_list") and not self.stores_beside()
             more = [element(int(number)) for number in model.more.split(".")]
-            self.only_read(made, () if plain else more[:1] if part is None else more)
+            self.only_read(made, () if plain else more if beside else more[:1])
 
     def stores_beside(self) -> bool:
         """Whether the file names an epilogue that writes more than the product."""
@@ -162,14 +153,12 @@ class Objects:
                 if spared:
                     self.only_read(held, but[1:])
                 else:
-                    found = self.state.reachable(held)
-                    self.state.heap[root, path] = constant(frozenset(o for o in found if isinstance(o[0], Parameter)))
+                    self.state.heap[root, path] = constant(rooted(self.state.reachable(held), Parameter))
 
 
-def _element(node: Node, path: str) -> Node | None:
+def _element(node: Node | None, path: str) -> Node | None:
     """`1.0`: the first element of the second."""
-    found: Node | None = node
     for number in map(int, path.split(".")):
-        elements = arguments(found) if found is not None and found.type == "initializer_list" else []
-        found = elements[number] if number < len(elements) else None
-    return found
+        elements = children(node) if is_a(node, "initializer_list") else []
+        node = elements[number] if number < len(elements) else None
+    return node

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import children, first, is_a, part
 from schema_patch.inference.domain.state import Place
-from schema_patch.inference.domain.values import DEREF, EMPTY, NOTHING, PERHAPS, Value, constant, is_data, plain, union
+from schema_patch.inference.domain.values import (
+    DEREF,
+    EMPTY,
+    NOTHING,
+    PERHAPS,
+    Value,
+    addresses,
+    constant,
+    union,
+)
 
 from .declarations import ATOMIC, SCALARS, Declarations
 from .evaluator import Evaluator
-from .frame import NAME, FunctionFrame, arguments
+from .frame import NAME, FunctionReader
 from .lambdas import Lambdas
 from .objects import Objects
 from .types import Types, bare
@@ -28,49 +39,45 @@ PASSED_OVER = frozenset(
 )
 
 
-class Statements:
+@dataclass(eq=False)
+class Statements(FunctionReader):
     """Executes the statements of one function."""
 
-    def __init__(
-        self, frame: FunctionFrame, evaluator: Evaluator, types: Types, declarations: Declarations, lambdas: Lambdas,
-        objects: Objects,
-    ) -> None:  # fmt: skip
-        self.frame = frame
-        self.state = frame.state
-        self.evaluator = evaluator
-        self.types = types
-        self.declarations = declarations
-        self.lambdas = lambdas
-        self.objects = objects
-        self.execute = evaluator.execute
-        self.asked: dict[Asked, dict[Place, tuple[Value, Value, Value]]] = {}
-        """What places held where a condition held, where it did not, and behind both."""
-        self.looping = 0
-        self.returned: Value = NOTHING
-        own = ((name, getattr(self, name)) for name in vars(Statements) if name.startswith("do_"))
-        evaluator.statements |= {name[3:]: method for name, method in own}
-        evaluator.statements |= dict.fromkeys(PASSED_OVER, lambda _: None)
+    evaluator: Evaluator
+    types: Types
+    declarations: Declarations
+    lambdas: Lambdas
+    objects: Objects
+    asked: dict[Asked, dict[Place, tuple[Value, Value, Value]]] = field(default_factory=dict)
+    """What places held where a condition held, where it did not, and behind both."""
+    looping: int = 0
+    returned: Value = NOTHING
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.execute = self.evaluator.execute
+        self.frame.statements |= dict.fromkeys(PASSED_OVER, lambda _: None)
 
     def run(self) -> Value:
         """Reads the whole function; gives all that it returns."""
         self.declarations.parameters()
         for child in self.frame.body.root.children:
             # Where the parse broke off, what there is is read.
-            self.execute(child.child_by_field_name("body") if child.type == "function_definition" else child)
+            self.execute(part(child, "body") if child.type == "function_definition" else child)
         return self.returned
 
     def part(self) -> None:
         """Lets the parts of the reading go: each knows others, and a syntax tree is large."""
-        self.evaluator.values.clear()
-        self.evaluator.statements.clear()
+        self.frame.values.clear()
+        self.frame.statements.clear()
 
     def do_compound_statement(self, node: Node) -> None:
-        children = [child for child in node.named_children if child.type != "comment"]
-        if len(children) == 2 and ABORTS.match(self.frame.text(children[0])):
-            children.pop()  # a value for the compiler, which no caller gets
+        statements = children(node)
+        if len(statements) == 2 and ABORTS.match(self.frame.text(statements[0])):
+            statements.pop()  # a value for the compiler, which no caller gets
         with self.state.scope():
-            for child in children:
-                self.execute(child)
+            for statement in statements:
+                self.execute(statement)
 
     def do_expression_statement(self, node: Node) -> None:
         self.state.now = self.frame.here(node)
@@ -98,13 +105,13 @@ class Statements:
             self.state.merge(other)
 
     def do_if_statement(self, node: Node) -> None:
-        first, second = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
+        yes, no = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
         decided = self.evaluator.decided(node)
         if decided is not None:
-            self.execute(first if decided else second)
+            self.execute(yes if decided else no)
             return
         with self.state.scope():
-            self.undecided(node.child_by_field_name("condition"), first, second)
+            self.undecided(node.child_by_field_name("condition"), yes, no)
 
     def undecided(self, condition: Node | None, first: Node | None, second: Node | None) -> None:
         """`if (condition) first else second`, where either may be executed."""
@@ -134,12 +141,12 @@ class Statements:
         """What a condition asks, so that it is known again, and whether it asks for the contrary; () where it is more
         than names and what they hold."""
         node, turned = self.evaluator.bare(node), False
-        while node is not None and node.type == "unary_expression" and self.frame.text(node).startswith("!"):
+        while is_a(node, "unary_expression") and self.frame.text(node).startswith("!"):
             node, turned = self.evaluator.bare(node.child_by_field_name("argument")), not turned
-        text = "".join(self.frame.text(node).split()) if node is not None else ""
+        text = "".join(self.frame.text(node).split())
         if not text or re.search(r"[(.\[]|->", ASKS.sub("", text)):
             return (), False
-        found = [variable for name in sorted(set(NAME.findall(text))) if (variable := self.state.find(name))]
+        found = [variable for name in sorted(set(NAME.findall(text))) if (variable := self.state.names.get(name))]
         return (text, *((v.root, self.state.assigned.get(v.root)) for v in found)), turned
 
     def loop(self, *nodes: Node | None) -> None:
@@ -153,7 +160,7 @@ class Statements:
     def do_for_statement(self, node: Node) -> None:
         with self.state.scope():
             self.execute(node.child_by_field_name("initializer"))
-            self.loop(*(node.child_by_field_name(name) for name in ("condition", "body", "update")))
+            self.loop(*(part(node, name) for name in ("condition", "body", "update")))
 
     def do_while_statement(self, node: Node) -> None:
         self.loop(node.child_by_field_name("condition"), node.child_by_field_name("body"))
@@ -163,10 +170,10 @@ class Statements:
 
     def do_for_range_loop(self, node: Node) -> None:
         elements = self.state.select(self.evaluator.value(node.child_by_field_name("right")), DEREF)
-        declarator, kind = node.child_by_field_name("declarator"), node.child_by_field_name("type")
+        declarator = node.child_by_field_name("declarator")
         with self.state.scope():
-            if declarator is not None:
-                self.declarations.declare(declarator, self.frame.text(kind) if kind else "auto", elements, node)
+            if declarator:
+                self.declarations.declare(declarator, self.frame.text(part(node, "type")) or "auto", elements, node)
             self.loop(node.child_by_field_name("body"))
 
     def do_switch_statement(self, node: Node) -> None:
@@ -192,7 +199,7 @@ class Statements:
     def do_declaration(self, node: Node) -> None:
         self.state.now = self.frame.here(node)
         kind = node.child_by_field_name("type")
-        text = self.frame.text(kind) if kind else ""
+        text = self.frame.text(kind)
         before = self.frame.body.source[node.start_byte : kind.end_byte if kind else node.start_byte]
         static = bool(STATIC.search(before))
         for declarator in node.children_by_field_name("declarator"):
@@ -206,37 +213,36 @@ class Statements:
     def initialise(self, node: Node, kind: str, static: bool) -> None:
         """`T x = value`, `T x(values)`, `T x{values}`."""
         declarator, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-        if declarator is None:
+        if not declarator:
             return
         atomic = self.atomic(kind, value)
         if atomic:
             self.declarations.declare(declarator, ATOMIC, atomic, node)
             return
         cls = self.types.class_of(kind)
-        braces = value is not None and value.type == "initializer_list"
-        if value is not None and (braces or value.type == "argument_list") and declarator.type == "identifier":
+        if is_a(value, "initializer_list", "argument_list") and declarator.type == "identifier":
             found = self.initial(kind, cls, value, node)
         else:
             found = self.evaluator.value(value)
-        if value is not None and braces and not value.named_children and "const" in kind and not cls:
-            found = self.state.make(EMPTY)
-        if value is not None and braces and not cls:
+        if is_a(value, "initializer_list") and not cls:
+            if "const" in kind and not value.named_children:
+                found = self.state.make(EMPTY)
             self.objects.aggregate(kind, value, found, node)
         if "auto" in kind:
             cls = self.types.class_of_expression(value)
-        if declarator.type == "reference_declarator" and value is not None:
+        if declarator.type == "reference_declarator":
             spots = self.evaluator.places(value)
             if spots and not any(PERHAPS in path for _, path, _ in found):  # else one element of many
                 found = spots
         self.declarations.declare(declarator, kind, found, node, static, cls)
         variable = self.frame.variable(declarator)
-        if variable and value is not None and bare(kind) in ("bool", "auto", "string", "path"):
+        if variable and value and bare(kind) in ("bool", "auto", "string", "path"):
             self.evaluator.meant[variable.root] = value
 
     def initial(self, kind: str, cls: str, value: Node, node: Node) -> Value:
         """What a variable is made from in parentheses or braces."""
         if cls or value.type == "argument_list":
-            items = arguments(value)
+            items = children(value)
             if bare(kind) == "vector" and not cls:
                 return self.vector(self.evaluator.all(items))
             return self.objects.construct(cls, value, node)
@@ -247,19 +253,18 @@ class Statements:
 
     def atomic(self, kind: str, value: Node | None) -> Value:
         """The place that `atomic_ref<T> r(place)` or `auto r = atomic_ref<T>(place)` refers to."""
-        function = value.child_by_field_name("function") if value is not None else None
-        if value is not None and function is not None and "auto" in kind:
-            kind, value = self.frame.text(function), value.child_by_field_name("arguments")
-        if value is None or value.type not in ("argument_list", "initializer_list") or bare(kind) != ATOMIC:
-            return NOTHING
-        return self.evaluator.places(next(iter(arguments(value)), None))
+        if "auto" in kind and (function := part(value, "function")):
+            kind, value = self.frame.text(function), part(value, "arguments")
+        listed = is_a(value, "argument_list", "initializer_list") and bare(kind) == ATOMIC
+        return self.evaluator.places(first(value)) if listed else NOTHING
 
     def vexing(self, declarator: Node, kind: str, node: Node) -> None:
         """`Kernel k(a, b);` parses as the declaration of a function."""
-        inner, parameters = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("parameters")
-        if inner is None or inner.type != "identifier" or parameters is None or kind == "void":
+        inner = declarator.child_by_field_name("declarator")
+        if not is_a(inner, "identifier") or kind == "void":
             return
-        values = [self.mentioned(self.frame.text(parameter)) for parameter in arguments(parameters)]
+        parameters = children(declarator.child_by_field_name("parameters"))
+        values = [self.mentioned(self.frame.text(parameter)) for parameter in parameters]
         if bare(kind) == ATOMIC and values:
             self.declarations.declare(inner, ATOMIC, values[0], node)
             return
@@ -270,12 +275,12 @@ class Statements:
 
     def vector(self, values: list[Value]) -> Value:
         """What is made of values in parentheses, without what was read from memory: how many, or of what value."""
-        values = [frozenset(o for o in value if not is_data(plain(o[1]))) for value in values]
+        values = [*map(addresses, values)]
         return self.objects.copy_of_range(values) if len(values) == 2 else self.objects.listed(values)
 
     def mentioned(self, text: str) -> Value:
         """The variables that an expression names, where it was parsed as a parameter: `reinterpret_cast<T*>(x)`."""
-        value = union(self.evaluator.named(name) for name in NAME.findall(text) if self.state.find(name))
+        value = union(self.evaluator.named(name) for name in NAME.findall(text) if self.state.names.get(name))
         if "[" in text:
             value = self.state.select(value, DEREF)
             self.state.read(value)
@@ -284,6 +289,6 @@ class Statements:
 
 def _leaves(node: Node | None) -> bool:
     """Whether what follows is not reached from here."""
-    while node is not None and node.type in ("compound_statement", "else_clause") and node.named_children:
+    while is_a(node, "compound_statement", "else_clause") and node.named_children:
         node = node.named_children[-1]
-    return node is not None and node.type in ("return_statement", "throw_statement")
+    return is_a(node, "return_statement", "throw_statement")

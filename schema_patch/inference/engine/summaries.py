@@ -20,6 +20,7 @@ from schema_patch.inference.domain.values import (
     Parameter,
     Path,
     Value,
+    rooted,
 )
 from schema_patch.inference.index.asked import number
 from schema_patch.inference.index.constants import Constants
@@ -147,7 +148,7 @@ def read(frame: FunctionFrame) -> Summary:
     statements.part()
     state.merge(state.leaving)
     summary = state.summary
-    summary.returned = _seen(returned)
+    summary.returned = rooted(returned, Parameter | Callee)
     handed = {any(_handed(values[0])) for values, _ in summary.returns if values}
     locals_ = {root for root, path, _ in returned if isinstance(root, Local) and not path}
     summary.mixed = len(handed) > 1 or any(isinstance(o[0], Local) and o[0].kind == MIXED for o in returned)
@@ -167,17 +168,12 @@ def _made(state: State, objects: Collection[Local]) -> dict[Path, Value]:
         for inner in state.inside.get(holder, ()):
             path = (*before, *inner)
             held = state.load(state.heap.get((holder, inner), NOTHING)) if len(path) <= DEEPEST else NOTHING
-            if value := _seen(held):
+            if value := rooted(held, Parameter | Callee):  # what a caller can make something of
                 made[path] = made.get(path, NOTHING) | value
             further = {(root, path) for root, rest, _ in held if isinstance(root, Local) and not rest} - seen
             seen |= further
             todo += further
     return made
-
-
-def _seen(value: Value) -> Value:
-    """What a caller can make something of."""
-    return frozenset(o for o in value if isinstance(o[0], Parameter | Callee))
 
 
 def _handed(value: Value) -> Iterable[bool]:

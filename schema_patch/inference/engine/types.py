@@ -10,12 +10,13 @@ from functools import lru_cache
 
 from tree_sitter import Node
 
+from schema_patch.cpp.syntax import first, part
 from schema_patch.inference.domain.values import Value
 from schema_patch.inference.index.brackets import split
 from schema_patch.inference.index.index import nearest
 from schema_patch.inference.index.scan import Function
 
-from .frame import NAME, FunctionFrame
+from .frame import NAME, FunctionReader
 
 CASTS = frozenset({"reinterpret_cast", "static_cast", "const_cast", "dynamic_cast", "static_pointer_cast"})
 QUALIFIER = re.compile(r"(\w+)\s*::")
@@ -31,16 +32,16 @@ def bare(text: str) -> str:
     return names[-1] if names else ""
 
 
-class Types:
+class Types(FunctionReader):
     """Finds the classes of types and expressions."""
 
-    def __init__(self, frame: FunctionFrame) -> None:
-        self.frame = frame
-        self.index = frame.index
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.index = self.frame.index
 
     def class_of(self, text: str) -> str:
         """The class of the tree that a type names, through aliases; empty where it is none."""
-        smart = SMART.search(text)
+        smart = SMART.search(text) if "_ptr" in text else None
         name = bare(smart[1] if smart else text)
         local = self.frame.types
         for _ in range(5):
@@ -76,21 +77,18 @@ class Types:
         if node.type == "this":
             return next(reversed(self.frame.function.scope), "")
         if node.type == "identifier":
-            variable = self.frame.state.find(self.frame.text(node))
+            variable = self.frame.state.names.get(self.frame.text(node))
             if variable:
                 return variable.cls
             scope = self.frame.function.scope
             return self.field_class(scope[-1], self.frame.text(node)) if self.frame.function.in_class and scope else ""
         if node.type in ("parenthesized_expression", "pointer_expression", "subscript_expression"):
-            inner = node.child_by_field_name("argument") or next(iter(node.named_children), None)
-            return self.class_of_expression(inner, depth + 1)
+            return self.class_of_expression(node.child_by_field_name("argument") or first(node), depth + 1)
         if node.type == "cast_expression":
-            kind = node.child_by_field_name("type")
-            return self.class_of(self.frame.text(kind)) if kind is not None else ""
+            return self.class_of(self.frame.text(node.child_by_field_name("type")))
         if node.type == "field_expression":
-            field = node.child_by_field_name("field")
             cls = self.class_of_expression(node.child_by_field_name("argument"), depth + 1)
-            return self.field_class(cls, self.frame.text(field)) if cls and field is not None else ""
+            return self.field_class(cls, self.frame.text(node.child_by_field_name("field"))) if cls else ""
         return self.class_of_call(node, depth) if node.type == "call_expression" else ""
 
     def class_of_call(self, node: Node, depth: int) -> str:
@@ -99,17 +97,15 @@ class Types:
         if function is None or inner is None:
             return ""
         count = inner.named_child_count
-        if function.type == "field_expression":
-            cls = self.class_of_expression(function.child_by_field_name("argument"), depth + 1)
-            field = function.child_by_field_name("field")
-            names = self.frame.names(field)
+        if field := function.child_by_field_name("field"):
+            cls, names = self.class_of_expression(part(function, "argument"), depth + 1), self.frame.names(field)
             return self.returned_class(self.frame.methods(cls, names[-1], count)) if cls and names else ""
         if function.type not in ("identifier", "qualified_identifier", "template_function"):
             return ""
         names = self.frame.names(function)
         if names and names[-1] in CASTS:
             return next(iter(self.class_of(text) for text in self.frame.template_arguments(function)), "")
-        if not names or self.frame.state.find(names[-1]):
+        if not names or self.frame.state.names.get(names[-1]):
             return ""
         return self.returned_class(self.index.resolve(names[-1], names[:-1], count, self.frame.function))
 
@@ -119,7 +115,7 @@ class Types:
         own = [f for f in self.index.functions.get(cls, ()) if f.in_class and f.scope[-1:] == (cls,)]
         if own or depth > NESTED:
             return [f for f in self.frame.methods(cls, cls, count) if f.scope[-1:] == (cls,)]
-        for found in nearest(self.index.classes.get(cls, []), path, lambda c: c.path)[:1]:
+        for found in nearest(self.index.classes.get(cls, []), path)[:1]:
             for base in found.bases:
                 inherited = self.constructors(self.class_of(base), count, depth + 1)
                 if inherited:
@@ -147,7 +143,7 @@ class Types:
 
     def field_class(self, cls: str, name: str) -> str:
         """The class that a field of a class is declared to have, or to point to."""
-        for found in nearest(self.index.classes.get(cls, []), self.frame.path, lambda c: c.path):
+        for found in nearest(self.index.classes.get(cls, []), self.frame.path):
             for text in found.fields:
                 if name in NAME.findall(text.split("=")[0]):
                     before = split(text)[0].split("=")[0]

@@ -44,15 +44,15 @@ class Definitions(dict[str, V]):
 
     def __contains__(self, name: object) -> bool:
         self.asked.names.add(str(name))
-        return super().__contains__(name)
+        return dict.__contains__(self, name)
 
     def __getitem__(self, name: str) -> V:
         self.asked.names.add(name)
-        return super().__getitem__(name)
+        return dict.__getitem__(self, name)
 
     def get(self, name: str, default: Any = None) -> Any:
         self.asked.names.add(name)
-        return super().get(name, default)
+        return dict.get(self, name, default)
 
 
 def remembered(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:

@@ -7,15 +7,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import TypeVar
 
 from schema_patch.schemas.inferred import Answer
 
 from .asked import EVERY_RUN, Asked, Definitions, remembered
 from .brackets import arity, split
 from .mask import Macro
-from .scan import Class, FileIndex, Function
+from .scan import FileIndex, Function
 from .texts import SourceTexts, without_words
 
+V = TypeVar("V")
 WORD = re.compile(r"[A-Za-z_]\w*")
 FLAG_REFERENCE = re.compile(r"(?<!const )\b(?:bool|auto|[A-Z]\w?)\s*&")  # of a template's type too
 NUMBER = re.compile(r"[\s\d.()uUlLfxXa-fA-F+*/<-]*")
@@ -36,53 +39,31 @@ class Index:
 
     def __init__(self, files: Iterable[FileIndex], scripts: Scripts = lambda *_: None) -> None:
         self.scripts = scripts
-        functions: dict[str, list[Function]] = defaultdict(list)
-        classes: dict[str, list[Class]] = defaultdict(list)
-        prototypes: dict[str, list[str]] = defaultdict(list)
-        aliases: dict[str, str] = {}
-        self.own_aliases: dict[tuple[str, str], str] = {}  # by file and name
-        stubs: dict[str, list[str]] = defaultdict(list)
-        bindings: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        mentioned: dict[str, list[str]] = defaultdict(list)
-        macros: dict[str, list[tuple[str, Macro]]] = defaultdict(list)
-        self.by_path: dict[str, tuple[Function, ...]] = {}
         self.asked = Asked()
         own = list(files)
-        for file in own:
-            for macro in file.macros:
-                plain = replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
-                macros[macro.name].append((file.path, plain))
-            for word, name in mentions(file):
-                mentioned[word].append(name)
+        macros = _by_name((macro.name, (file.path, _plain(macro))) for file in own for macro in file.macros)
         self.macros = Definitions(macros, self.asked)
-        self.mentioned = Definitions(mentioned, self.asked)  # by what they are given, macros where declarations stand
+        # By what they are given, macros where declarations stand.
+        self.mentioned = Definitions(_by_name(pair for file in own for pair in mentions(file)), self.asked)
         texts = SourceTexts(macros, self.macros_among, self.macro)
         self.text = texts.of
         with self.asked.apart():
             self.made = list(filter(None, map(texts.define, own)))  # what macros define in files
-        for file in (*own, *self.made):
-            self.by_path.setdefault(file.path, file.functions)
-            for function in file.functions:
-                functions[function.name].append(function)
-            for kind in file.classes:
-                classes[kind.name].append(kind)
-            for name, parameters in file.prototypes:
-                prototypes[name].append(parameters)
-            for name, target in file.stubs:
-                stubs[name].append(target)
-            for name, target in file.bindings:
-                bindings[name].append((file.path, target))
-            for name, target in file.aliases:
-                aliases.setdefault(name, target)
-                self.own_aliases.setdefault((file.path, name), target)
+        every = (*own, *self.made)
+        self.by_path = {file.path: file.functions for file in reversed(every)}
+        # Of several files that give a name to a type, the first counts.
+        self.own_aliases = {(f.path, name): target for f in reversed(every) for name, target in reversed(f.aliases)}
+        aliases = {name: target for file in reversed(every) for name, target in reversed(file.aliases)}
         bodies = (macro.body for found in macros.values() for _, macro in found if PASTES in macro.body)
         self.pasted = tuple(sorted({name for body in bodies for name in PASTED.findall(body) if "{" in body}))
-        self.functions = Definitions(functions, self.asked)
-        self.classes = Definitions(classes, self.asked)
-        self.prototypes = Definitions(prototypes, self.asked)
+        self.functions = Definitions(_by_name((f.name, f) for file in every for f in file.functions), self.asked)
+        self.classes = Definitions(_by_name((kind.name, kind) for file in every for kind in file.classes), self.asked)
+        self.prototypes = Definitions(_by_name(pair for file in every for pair in file.prototypes), self.asked)
         self.aliases = Definitions(aliases, self.asked)
-        self.stubs = Definitions(stubs, self.asked)  # the kernels of a dispatch stub
-        self.bindings = Definitions(bindings, self.asked)  # by the name that Python calls: where, and which function
+        # The kernels of a dispatch stub; and by the name that Python calls: where, and which function.
+        self.stubs = Definitions(_by_name(pair for file in every for pair in file.stubs), self.asked)
+        bound = ((name, (file.path, target)) for file in every for name, target in file.bindings)
+        self.bindings = Definitions(_by_name(bound), self.asked)
 
     def whole(self, path: str) -> str:
         """A file masked, where not only the function at hand is looked at."""
@@ -129,7 +110,7 @@ class Index:
         found = self.macros.get(name)
         if not found:
             return None
-        near = [macro for _, macro in nearest(found, path, lambda item: item[0])]
+        near = [macro for _, macro in nearest(found, path, itemgetter(0))]
         own = [m for where, m in found if where == path and m.at <= at]
         macro = _said(own) if own else next((m for m in near if m.body), near[0])
         if macro.parameters is None and NUMBER.fullmatch(macro.body) and macro.body:
@@ -161,7 +142,7 @@ class Index:
             deepest = max((len(f.scope) for f in found), default=0)
             same = [f for f in found if len(f.scope) == deepest and f.path == path]
             found = same or found
-        return nearest(found, path, lambda f: f.path)
+        return nearest(found, path)
 
     def meanings(self, qualifiers: tuple[str, ...], path: str) -> list[tuple[str, ...]]:
         """Qualifiers as an alias of their file has them, as written, and as an alias of any other file has them."""
@@ -195,7 +176,7 @@ class Index:
         if not found and every:
             family = self.family((kind,)) - {kind}
             found = [f for f in every if f.scope[-1] in family]
-        return nearest(found, path, lambda f: f.path)
+        return nearest(found, path)
 
     def takes(self, function: Function, count: int) -> bool:
         """Whether a call with so many arguments fits, given the defaults of the function's own declaration."""
@@ -254,7 +235,7 @@ class Index:
     @remembered
     def fields(self, kind: str, path: str) -> tuple[str, ...]:
         """The names of a class's fields, bases first, in order."""
-        found = nearest(self.classes.get(kind, []), path, lambda c: c.path)
+        found = nearest(self.classes.get(kind, []), path)
         if not found:
             return ()
         names: list[str] = []
@@ -267,6 +248,17 @@ class Index:
                 if match:
                     names.append(match[1])
         return tuple(names)
+
+
+def _by_name(pairs: Iterable[tuple[str, V]]) -> dict[str, list[V]]:
+    found: dict[str, list[V]] = defaultdict(list)
+    for name, what in pairs:
+        found[name].append(what)
+    return found
+
+
+def _plain(macro: Macro) -> Macro:
+    return replace(macro, body=without_words(macro.body)) if "_" in macro.body else macro
 
 
 def _said(macros: list[Macro]) -> Macro:
@@ -289,7 +281,7 @@ def takes(function: Function, count: int) -> bool:
     return count < 0 or (least <= count and (most < 0 or count <= most))
 
 
-def nearest(items: list, path: str, where) -> list:  # type: ignore[no-untyped-def, type-arg]
+def nearest(items: list, path: str, where=attrgetter("path")) -> list:  # type: ignore[no-untyped-def, type-arg]
     """Those of the same file, else those that share the longest folder path."""
     if len(items) < 2:
         return list(items)

@@ -7,7 +7,6 @@ which of that still holds.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ import msgspec
 
 import schema_patch
 from schema_patch.cpp.registered import Source
+from schema_patch.model import ToolError
 from schema_patch.schemas.inferred import Inferred
+from schema_patch.text import files
 
 from .scan import FileIndex
 
@@ -52,17 +53,12 @@ def version() -> str:
     return digest.hexdigest() + f"-{sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "schema-kit" / "audit"
-
-
 class Store:
     """The file of one tree."""
 
     def __init__(self, name: str, on: bool) -> None:
         tag = hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-        self.path = cache_folder() / f"{tag}-{version()}.msgpack" if on else None
+        self.path = files.cache_home() / "schema-kit" / "audit" / f"{tag}-{version()}.msgpack" if on else None
         self.kept = Kept()
         if self.path and self.path.is_file():
             with suppress(OSError, msgspec.MsgspecError):  # a file that is cut is a file that is not there
@@ -72,11 +68,9 @@ class Store:
         """Writes what is known now, whole or not at all."""
         if self.path is None:
             return
-        with suppress(OSError, ValueError):  # ValueError: a path that is no UTF-8
+        with suppress(OSError, ToolError, ValueError):  # ValueError: a path that is no UTF-8
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_bytes(msgspec.msgpack.encode(kept))
-            os.replace(temporary, self.path)
+            files.write(self.path, msgspec.msgpack.encode(kept))
             tag = self.path.name.partition("-")[0]
             for old in self.path.parent.glob(f"{tag}-*"):
                 if old != self.path:

@@ -54,8 +54,9 @@ class Body:
         """The line of the file that a node comes from."""
         return self.file.line(self.expanded.offset(node.start_byte))
 
-    def text(self, node: Node) -> str:
-        return self.source[node.start_byte : node.end_byte]
+    def text(self, node: Node | None) -> str:
+        """A node as written; nothing of none."""
+        return self.source[node.start_byte : node.end_byte] if node else ""
 
 
 @lru_cache(maxsize=65536)

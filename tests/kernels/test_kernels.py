@@ -12,7 +12,9 @@ import pytest
 
 from esimd_ops.races import cards
 from schema_patch.build.kernels import assembly, demangle, examine, judge
+from schema_patch.build.kernels.images import FoundImage
 from schema_patch.build.kernels.model import Document, ExaminedKernel
+from schema_patch.elf.zebin import MachineCode
 from schema_patch.model import Report, ToolError
 from schema_patch.schemas import cards as policy
 
@@ -71,6 +73,14 @@ def test_findings_stand_at_their_lines(planted: dict[str, ExaminedKernel]) -> No
     ]
     assert report.exit_code == 0
     assert dataclasses.replace(report, strict=True).exit_code == 1
+
+
+def test_machine_code_that_is_there_twice_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examine, "_within", lambda image: None)
+    code = MachineCode("20.1.0", "", ("_ZTS1A", "_ZTS1B"), (), False)
+    twins = [FoundImage("lib.so", b"", (code,)) for _ in range(2)]
+    tasks = list(examine._tasks(iter(twins), ("20.1",), ""))
+    assert [(task.ip, task.only) for task in tasks] == [("20.1", {"_ZTS1A", "_ZTS1B"})]
 
 
 def test_kernels_that_share_an_image_are_told_apart() -> None:

@@ -107,9 +107,11 @@ def _tasks(found: Iterator[FoundImage], ips: Sequence[str], only: str) -> Iterat
         if not names:
             continue
         for ip in ips:
-            if image.runs(ip):
-                done.update((ip, image.where, name) for name in names)
-                yield Task(image, ip, names)
+            # A library may hold one and the same machine code under several names of a device.
+            new = frozenset(name for name in names if (ip, image.where, name) not in done)
+            if new and image.runs(ip):
+                done.update((ip, image.where, name) for name in new)
+                yield Task(image, ip, new)
         source = image if image.spirv else _within(image) or image
         for name in names:
             if image.spirv or (image.where, name) not in kept:

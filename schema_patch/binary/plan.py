@@ -65,7 +65,7 @@ def wanted(facts: ElfFacts, table: Table, ops: Selection, make: Make) -> bool:
     return any(
         effect and ops.takes(found.schema.op, space) and _differs(found.schema, effect, make)
         for found in facts.schemas
-        for space in [found.schema.namespace or found.namespace or None]
+        for space in [found.space or None]
         for effect in [table.effect(found.schema, space)]
     )
 

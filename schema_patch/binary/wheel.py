@@ -41,10 +41,9 @@ def plan_all(path: str, table: Table, ops: Selection, make: Make, progress: Prog
         progress(one.path)
         try:
             _library(one, table, ops, make, result)
-        except reader.ForeignElf:  # torch cannot load it
-            continue
-        except ToolError as error:
-            result.errors += [] if one.hidden else [error]
+        except ToolError as error:  # torch cannot load what is foreign, nor does it know what is hidden
+            if not one.hidden and not isinstance(error, reader.ForeignElf):
+                result.errors.append(error)
     return result
 
 

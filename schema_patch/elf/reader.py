@@ -52,6 +52,16 @@ class FoundSchema:
     schema: Schema
     namespace: str = ""
 
+    @property
+    def space(self) -> str:
+        """The namespace that its text has, or else the one that it is registered in."""
+        return self.schema.namespace or self.namespace
+
+    @property
+    def line(self) -> str:
+        """Its text in one line."""
+        return " ".join(self.text.split())
+
 
 @dataclass(frozen=True, slots=True)
 class Named:

@@ -133,23 +133,17 @@ def _tar(stream: IO[bytes], where: str, read: Read, *, nested: bool) -> Layer:
     try:
         with tarfile.open(fileobj=_plain(stream), mode="r|*", tarinfo=Member) as tar:
             while member := _next(tar):
-                path = posixpath.normpath(member.name).lstrip("/")
-                folder, base = posixpath.split(path)
+                folder, base = posixpath.split(posixpath.normpath(member.name).lstrip("/"))
+                path = posixpath.join(layer.behind(folder), base)
                 if base == OPAQUE:
                     layer.opaque.add(folder)
                 elif base.startswith(WHITEOUT):
                     layer.removed.add(posixpath.join(folder, base.removeprefix(WHITEOUT)))
-                elif not member.isdir():
-                    linked = posixpath.normpath(member.linkname).lstrip("/") if member.islnk() else ""
-                    if linked == path:
-                        continue  # a file that was there already
-                    layer.begin(path)
-                    if member.issym():
-                        target = member.linkname if member.linkname.startswith("/") else f"{folder}/{member.linkname}"
-                        layer.links[path] = posixpath.normpath(target).lstrip("/")
-                    elif linked:
-                        layer.link(path, linked, f"{where}/{path}")
-                    if not layer.installed and folder.endswith(".dist-info"):
+                elif member.isdir():
+                    layer.folders.add(path)
+                    layer.links.pop(path, None)
+                elif _begun(layer, member, path, where):
+                    if not layer.installed and posixpath.dirname(path).endswith(".dist-info"):
                         layer.be_installed()
                     known = member.type in tarfile.SUPPORTED_TYPES  # any other is taken out as a file
                     file = tar.extractfile(member) if member.isreg() or not known else None
@@ -161,6 +155,20 @@ def _tar(stream: IO[bytes], where: str, read: Read, *, nested: bool) -> Layer:
     if not Member.ended:
         raise ToolError("expected the blocks of zeros that end a tar archive, found none: it was cut", where)
     return layer
+
+
+def _begun(layer: Layer, member: tarfile.TarInfo, path: str, where: str) -> bool:
+    """Notes a file or a link; False for one that was there already."""
+    linked = layer.written(member.linkname) if member.islnk() else ""
+    if linked == path:
+        return False
+    layer.begin(path)
+    if member.issym():
+        target = posixpath.join("/", posixpath.dirname(path), member.linkname)
+        layer.links[path] = posixpath.normpath(target).lstrip("/")
+    elif linked:
+        layer.link(path, linked, f"{where}/{path}")
+    return True
 
 
 def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:

@@ -27,6 +27,7 @@ class Layer:
     paths: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     opaque: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)  # those that are named
     libraries: dict[str, ElfFacts | ToolError] = field(default_factory=dict)
     texts: dict[str, bytes] = field(default_factory=dict)
     too_large: set[str] = field(default_factory=set)
@@ -71,6 +72,19 @@ class Layer:
                 return path
         return path
 
+    def written(self, name: str) -> str:
+        """Where a file of this name comes to lie: folders may be links."""
+        folder, base = posixpath.split(posixpath.normpath(name).lstrip("/"))
+        return posixpath.join(self.behind(folder), base)
+
+    def laid_on(self, lower: Layer) -> None:
+        """Calls all by where it comes to lie on another layer, of which links to folders may be left."""
+        lower.links = {path: to for path, to in lower.links.items() if path not in self.folders}
+        left = Layer(links={path: to for path, to in lower.links.items() if path not in self.paths})
+        self.paths = {left.written(path) for path in self.paths}
+        for name in PARTS:
+            setattr(self, name, {left.written(path): one for path, one in getattr(self, name).items()})
+
     def be_installed(self) -> None:
         """Distributions are installed here, so it is no sdist: only scripts that name operators matter."""
         self.installed = True
@@ -82,6 +96,7 @@ class Layer:
 
     def cover(self, upper: Layer) -> None:
         """Puts a layer on top of this one."""
+        upper.laid_on(self)
         shared = Layer()
         for path, (target, where) in upper.hard.items():
             self._share(path, self.behind(target), where, shared)

@@ -285,11 +285,12 @@ def _wheel(path: str, *, named: bool) -> Contents:
         archive = _Zip(path)
         names = sorted(archive.namelist())
         owners: dict[str, tuple[Owner, str]] = {}
+        owner = None
         for name in names:
-            if name.endswith(".dist-info/RECORD") and name.count("/") == 1:
-                record = io.StringIO(archive.text(name).decode("utf-8", "surrogateescape"))
-                owners.update(owned("", name.split("/")[0], record))
-        owner = next((_owner(name.split("/")[0]) for name in names if name.endswith(".dist-info/RECORD")), None)
+            dist_info, _, base = name.partition("/")
+            if dist_info.endswith(".dist-info") and base == "RECORD":
+                owners.update(owned("", dist_info, io.StringIO(archive.text(name).decode("utf-8", "surrogateescape"))))
+                owner = owner or _owner(dist_info)
         for name in (name for name in names if not name.endswith((*SOURCES, "/"))):
             with archive.open(name) as member:
                 start = member.read(4)

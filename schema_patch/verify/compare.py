@@ -171,12 +171,12 @@ def _by_name(facts: ElfFacts) -> dict[tuple[str, str], list[FoundSchema]]:
     """The registrations of each operator; one may have several, in parts of a program that exclude each other."""
     found: dict[tuple[str, str], list[FoundSchema]] = {}
     for schema in sorted({*facts.schemas}, key=lambda one: one.text):
-        found.setdefault((schema.schema.namespace or schema.namespace, schema.schema.op), []).append(schema)
+        found.setdefault((schema.space, schema.schema.op), []).append(schema)
     return found
 
 
 def _texts(found: Iterable[FoundSchema]) -> str:
-    return " and ".join(" ".join(one.text.split()) for one in found)
+    return " and ".join(one.line for one in found)
 
 
 def _kernels(facts: ElfFacts) -> dict[str, frozenset[tuple[str, str]]]:

@@ -87,7 +87,7 @@ def _twice(libraries: Sequence[Placed]) -> Iterator[Finding]:
     pairs: dict[tuple[str, str], list[str]] = defaultdict(list)
     for library in libraries:
         for found in library.facts.schemas:
-            space = found.schema.namespace or found.namespace
+            space = found.space
             if not space:
                 continue
             other = first.setdefault((space, found.schema.op), library.facts.path)
@@ -105,7 +105,7 @@ def _wrappers(libraries: Sequence[Placed], scripts: Mapping[str, Callable[[], by
     folders: dict[str, set[str]] = defaultdict(set)
     for library in libraries:
         for found in library.facts.schemas if library.judged else ():
-            space = found.schema.namespace or found.namespace
+            space = found.space
             if space:
                 defined[library.owner][space].add(found.schema.op.partition(".")[0])
                 folders[library.owner].add(os.path.dirname(library.facts.path) + "/")

@@ -122,14 +122,12 @@ def _gather(path: str, gathered: Gathered, work: _Work) -> None:
 
 def _find(path: str, gathered: Gathered, work: _Work) -> Contents:
     if path == STDIN:
-        found = _standard_input(gathered, work)
-    elif os.path.isfile(path):
+        return _standard_input(gathered, work)
+    if os.path.isfile(path):
         with _open(path) as stream:
-            archive = is_archive(stream.peek(512)[:512])  # type: ignore[attr-defined]
-            found = _unarchived(stream, path, work) if archive else packages.find(path)
-    else:
-        found = packages.find(path)
-    return found
+            if is_archive(stream.peek(512)[:512]):  # type: ignore[attr-defined]
+                return _unarchived(stream, path, work)
+    return packages.find(path)
 
 
 def _unarchived(stream: IO[bytes], name: str, work: _Work) -> Contents:

@@ -41,10 +41,6 @@ class _Row:
     def where(self) -> Location:
         return Location(self.library)
 
-    @property
-    def namespace(self) -> str:
-        return self.found.schema.namespace or self.found.namespace
-
 
 @dataclass(frozen=True, slots=True)
 class Import:
@@ -229,7 +225,7 @@ def _resembles(text: str, table: Table) -> str:
 
 def _doubtful(row: _Row, table: Table) -> ToolError | None:
     """An operator that the table knows but for a turned bit is no unknown operator: the file is damaged."""
-    text = " ".join(row.found.text.split())
+    text = row.found.line
     if row.effect is not None:
         if row.judgement.verdict is not Verdict.UNKNOWN:
             return None
@@ -274,9 +270,9 @@ def _contradictions(rows: Sequence[_Row], imports: Mapping[str, Import]) -> Iter
     for row in rows:
         if row.effect is None:
             continue
-        other = first.setdefault((row.op, row.namespace), row)
+        other = first.setdefault((row.op, row.found.space), row)
         if other.found.schema != row.found.schema:
-            text = " ".join(other.found.text.split())
+            text = other.found.line
             message = f"two schemas of one operator: the other, in {other.library}, is {text}"
             message += _loaded((other, row), imports)
             yield Finding("SP204", row.where, row.op, message, Severity.WARNING)
@@ -286,9 +282,9 @@ def _required(
     name: str, rows: Sequence[_Row], libraries: int, where: str, imports: Mapping[str, Import]
 ) -> Iterator[Finding]:
     namespace, _, op = name.rpartition("::")
-    copies = [row for row in rows if row.op == op and (not namespace or row.namespace in ("", namespace))]
+    copies = [row for row in rows if row.op == op and (not namespace or row.found.space in ("", namespace))]
     for row in copies:
-        if namespace and not row.namespace:
+        if namespace and not row.found.space:
             yield Finding(
                 "SP203", row.where, op, f"required in {namespace}, in a namespace that is not known: {_message(row)}"
             )
@@ -299,7 +295,7 @@ def _required(
     if not copies:
         message = f"required, but in none of the {libraries} libraries read"
         near = difflib.get_close_matches(op, {row.op for row in rows}, 1)
-        others = sorted({row.namespace for row in rows if row.op == op} - {""})
+        others = sorted({row.found.space for row in rows if row.op == op} - {""})
         if others:
             message += f"; it is in namespace {', '.join(others)}"
         elif near:

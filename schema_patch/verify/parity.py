@@ -38,7 +38,7 @@ def subjects(libraries: Iterable[ElfFacts], known: Table) -> Iterator[Subject | 
         by_space: dict[str, list[str]] = defaultdict(list)
         for found in library.schemas:
             if found.schema.op in known.entries:
-                by_space[found.schema.namespace or found.namespace].append(found.schema.op)
+                by_space[found.space].append(found.schema.op)
         if by_space and not Path(library.path).is_file():
             yield ToolError("parity not checked: a member of an archive cannot be run; install it first", library.path)
             continue

@@ -34,10 +34,10 @@ def _told(libraries: Iterable[ElfFacts], source: list[JudgedOperator]) -> Iterat
     seen: set[int] = set()
     for library in libraries:
         for found in library.schemas:
-            space = found.schema.namespace or found.namespace
+            space = found.space
             likely = [other for other in by_op[found.schema.op] if not space or other.key[0] in (None, "", space)]
             seen |= {id(other) for other in likely}
-            text = " ".join(found.text.split())
+            text = found.line
             where = Location(library.path)
             if not likely:
                 message = f"registered nowhere in the source: {text}"

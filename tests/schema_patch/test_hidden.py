@@ -239,6 +239,19 @@ def both(one: bytes, two: bytes, index: str) -> bytes:
     return tar(files | {index: json.dumps(joined).encode()})
 
 
+def test_what_was_written_through_a_link_stays_when_the_link_goes(tmp_path: Path, built: tuple[bytes, bytes]) -> None:
+    wrong, right = built
+    ok = {f"{SITE}/ok/_C.so": right}
+    through = tar(ok | {"opt/mine": f"->/{SITE}/mine".encode(), "opt/mine/_C.so": wrong})
+    below = [tar(ok | {"opt/mine": f"->/{SITE}/mine".encode()}), tar({"opt/mine/_C.so": wrong})]
+    gone = tar({"opt/.wh.mine": b""})
+    folder = [*below[:1], tar({f"{SITE}/mine/_C.so": wrong}), tar({"opt/mine": None}), tar({"opt/mine/_C.so": right})]
+    for number, layers in enumerate(([through, gone], [*below, gone], folder)):
+        path = tmp_path / f"{number}.tar"
+        path.write_bytes(docker(layers))
+        assert survey.survey([str(path)], require=[OP]).exit_code == 1, number
+
+
 def test_a_layer_that_is_no_tar_is_no_layer_less(tmp_path: Path, built: tuple[bytes, bytes]) -> None:
     image = oci([tar({f"{SITE}/mine/_C.so": built[1]}), built[0]], "")
     path = tmp_path / "i.tar"

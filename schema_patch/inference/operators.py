@@ -15,8 +15,8 @@ from schema_patch.model import Location, Span
 from schema_patch.schemas.grammar import Schema, SchemaError, parse
 from schema_patch.text.mapped import MappedText
 
-from .index.brackets import split
-from .index.macros import closing, substitute
+from .index.brackets import closing, split
+from .index.macros import substitute
 from .index.mask import Macro, mask
 
 # Keys whose functions compute shapes or wrap the real ones.

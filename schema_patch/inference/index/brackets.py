@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 BRACKETS = re.compile(r"[(\[{}\])<>,]")
+PARENTHESES = re.compile(r"[()]")
 TEMPLATE = re.compile(r"\s*template\s*<")
 
 
@@ -73,3 +74,13 @@ def template_list(head: str) -> str:
 def after_template(head: str) -> int:
     """Where the declaration begins behind them."""
     return max((end + 1 for _, end in template_lists(head)), default=0)
+
+
+def closing(text: str, at: int) -> int:
+    """The parenthesis that closes the one at `at`; -1 where none does."""
+    depth = 0
+    for match in PARENTHESES.finditer(text, at):
+        depth += 1 if match.group() == "(" else -1
+        if not depth:
+            return match.start()
+    return -1

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from .brackets import split, template_list
+from .brackets import closing, split, template_list
 
 Constants = tuple[tuple[str, bool | str], ...]
 POINTER = re.compile(r"\(\s*[*&]\s*(\w+)\s*\)")
@@ -43,7 +43,7 @@ def given(
 def decide(text: str, known: Mapping[str, bool | str]) -> bool | None:
     """A condition of `!`, `&&`, `||`, names and what is not known; None where it is not decided."""
     text = text.strip()
-    while text.startswith("(") and text.endswith(")") and _whole(text):
+    while text.startswith("(") and closing(text, 0) == len(text) - 1:
         text = text[1:-1].strip()
     if len(_parts(text, "?")) > 1:  # which binds less than any of these
         return None
@@ -68,13 +68,3 @@ def _parts(text: str, operator: str) -> list[str]:
             parts.append(text[start : match.start()])
             start = match.end()
     return [*parts, text[start:]]
-
-
-def _whole(text: str) -> bool:
-    """Whether the first parenthesis closes at the end."""
-    depth = 0
-    for at, char in enumerate(text):
-        depth += (char == "(") - (char == ")")
-        if not depth:
-            return at == len(text) - 1
-    return False

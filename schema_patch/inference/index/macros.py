@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .brackets import split
+from .brackets import closing, split
 from .mask import Macro
 
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -135,13 +135,3 @@ def substitute(macro: Macro, arguments: list[str]) -> str:
     body = re.sub(r"(?P<hash>(?<!#)#\s*(?!#))?\b(?P<name>[A-Za-z_]\w*)", replaced, text)
     first, *pasted = body.split("##")
     return "".join([first.rstrip(), *(part.strip() for part in pasted[:-1]), pasted[-1].lstrip()]) if pasted else body
-
-
-def closing(text: str, at: int) -> int:
-    """The parenthesis that closes the one at `at`; -1 where none does."""
-    depth = 0
-    for match in re.compile(r"[()]").finditer(text, at):
-        depth += 1 if match.group() == "(" else -1
-        if not depth:
-            return match.start()
-    return -1

@@ -171,7 +171,7 @@ class Apart:
         except Unknown:
             return None
         finally:
-            f.steps += follower.steps
+            f.steps += follower.work
         return effect if imports == Imports(self.program.image.traces) else None
 
 

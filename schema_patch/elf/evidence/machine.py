@@ -144,6 +144,7 @@ class Memory:
         self.writes: list[tuple[int, Word]] | None = None  # into the library and the heap, if asked for
         self.blocks: list[int] = []  # on the heap, by address
         self.sizes: dict[int, int] = {}
+        self.looked_at = 0  # words, by those who forget
         self.tops: list[int] = []  # of the frames on the stack, which grows down
         self.floor: Callable[[], Value] = lambda: None  # where the stack ends
         self._escaped = {(IMAGE, HEAP)}
@@ -310,6 +311,7 @@ class Memory:
         pending = True
         while pending:
             before = len(self._escaped)
+            self.looked_at += len(self.words)
             escaped = [at for at in self.words if self._escapes(at)]
             for at in escaped:
                 word = self.words.get(at)  # where others may run, one that escapes takes others with it

@@ -222,7 +222,7 @@ class _Search:
         entries = {found - IMAGE for found in imported.entries}
         self.results[entry] = _Result(imported.records, imported.opened, called, entries, imported.effects, why)
         self.called |= called
-        self.steps += follower.steps
+        self.steps += follower.work
         self.shown |= imported.shown
         self.entered |= follower.entered
         self.kept += held.kept(memory.writes or ())

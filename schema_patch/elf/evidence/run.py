@@ -15,6 +15,7 @@ from .instructions import BRANCH, CALL, JUMP, PLAIN, RETURN, Step
 from .machine import FOREIGN, HEAP, IMAGE, NOTHING, RBP, RSP, STACK, STACK_SIZE, Foreign, Log, Memory, Registers, Value
 from .program import Program, Unknown
 
+LOOKED_AT = 8  # words that are as much work as an instruction
 STEPS = 3_000_000  # instructions followed from one function on
 FORKED = 60  # instructions that a side of an undecided branch counts as: what it takes to copy and join
 OTHERS = 20  # instructions that a call of another library's function is as much work as
@@ -75,6 +76,11 @@ class Follower:
         self.lost: list[int] = []
         self.cut: set[int] = set()
         self.jumped = (0, 0)
+
+    @property
+    def work(self) -> int:
+        """In instructions."""
+        return self.steps + self.memory.looked_at // LOOKED_AT
 
     # What an import needs to know and do.
 
@@ -159,7 +165,7 @@ class Follower:
         step, registers, memory, line = self.step, self.registers, self.memory, self.program.image.line
         resumed = self.program.resumed(frame.entry)
         while at != stop:
-            if self.steps > self.most:
+            if self.work > self.most:
                 raise Limit(f"{self.most} instructions from one function on")
             end, count, acts = line(at)
             if count and not at < stop < end and not resumed:

@@ -308,8 +308,8 @@ class Memory:
 
     def forget_escaped(self) -> None:
         """Who can come to a word, can come to where that leads."""
-        pending = True
-        while pending:
+        before = -1
+        while len(self._escaped) > before:
             before = len(self._escaped)
             self.looked_at += len(self.words)
             escaped = [at for at in self.words if self._escapes(at)]
@@ -317,7 +317,6 @@ class Memory:
                 word = self.words.get(at)  # where others may run, one that escapes takes others with it
                 if isinstance(word, int):
                     self.escape(word)
-            pending = len(self._escaped) > before
         for at in escaped:
             self.put(at, None)
 

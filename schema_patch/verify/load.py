@@ -174,14 +174,16 @@ def _compared(facts: ElfFacts, registered: Sequence[str], parsed: Sequence[str])
     where = Location(facts.path)
     read = dict(zip(parsed, facts.schemas, strict=True))
     named = {f"{found.namespace}::{found.name}" for found in facts.named}
-    for text, found in read.items():
-        if text not in {form for row in registered for form in _forms(row)}:
-            other = next((row for row in registered if _name(text) in _forms(_name(row))), "nothing of that name")
-            message = f"read of it: {' '.join(found.text.split())}; torch registers {other}"
+    left = list(registered)  # what no text that was read stands for: each stands for one
+    for text, found in sorted(read.items(), key=lambda row: "::" not in _name(row[0])):
+        row = next((row for row in left if text in _forms(row)), None)
+        if row is None and not any(text in _forms(row) for row in registered):
+            row = next((row for row in (*left, *registered) if _name(text) in _forms(_name(row))), None)
+            message = f"read of it: {found.line}; torch registers {row or 'nothing of that name'}"
             loaded.findings.append(Finding("SP215", where, found.schema.op, message))
-    names = {_name(text) for text in read}
-    more = [row for row in registered if names.isdisjoint(_forms(_name(row)))]
-    unread = [row for row in more if _name(row) not in named]
+        if row in left:
+            left.remove(row)
+    unread = [row for row in left if _name(row) not in named]
     if unread and not facts.unread:
         for row in unread:
             message = f"torch registers what was not read of it: {row}"

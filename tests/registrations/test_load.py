@@ -40,6 +40,18 @@ def test_what_torch_registers_is_what_was_read(tmp_path: Path) -> None:
     assert asked(replace(facts, schemas=spaceless)).findings == []  # where the namespace is not known
 
 
+@pytest.mark.parametrize("space", ["", "a::"])
+@pytest.mark.parametrize("others", [1, 2])
+def test_a_text_that_was_read_stands_for_one_that_is_registered(space: str, others: int, tmp_path: Path) -> None:
+    """Of one name in several namespaces each is judged, also where it is not known which of them was read."""
+    facts = reader.read(build(tmp_path, [VOID]))
+    facts = replace(facts, schemas=tuple(replace(found, namespace="") for found in facts.schemas))
+    registered = [f"a::{VOID}", *(f"{'bc'[n]}::{WRONG}" for n in range(others))]
+    loaded = load._compared(facts, registered, [f"{space}{VOID}"])
+    assert [found.text for found in loaded.facts.schemas] == [VOID, *registered[1:]]
+    assert len(loaded.findings) == others
+
+
 def test_a_difference_is_told(tmp_path: Path) -> None:
     path = torch_library(tmp_path, [WRONG])
     real = reader.read(path)
